@@ -89,10 +89,9 @@ static int add_key(struct ck_hidden_set *hidden, const struct ck_entry *e)
 	if (ck_key_dup(e->row.key, &key->key) < 0)
 		return -CK_ENOMEM;
 	hidden->keys_n++;
-	for (const struct ck_entry *other = ck_machine_pod_first(e); other;
-	     other = ck_machine_pod_next(other))
+	for (const struct ck_entry *other = ck_machine_same_key(e, NULL); other;
+	     other = ck_machine_same_key(e, other))
 		if (!ck_machine_hidden(other) && other->row.result &&
-		    ck_key_same(other->row.key, e->row.key) &&
 		    add_text(&key->visible, &key->n, other->row.result->id) < 0)
 			return -CK_ENOMEM;
 	return 0;

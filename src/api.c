@@ -209,7 +209,8 @@ int ck_turn_finish(struct ck_turn *turn, const struct ck_result *result, struct 
 				"the reply is over 64 KiB");
 	return is_child(turn->cache)
 		       ? forked(err)
-		       : documented(ck_turn_finish_impl(turn, result, err), FINISH_CODES);
+		       : documented(ck_turn_finish_impl(turn, result, err),
+				    FINISH_CODES | TURN_CODES);
 }
 
 int ck_turn_fail(struct ck_turn *turn, const struct ck_status *why, struct ck_error *err)

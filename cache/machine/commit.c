@@ -4,10 +4,9 @@
 
 bool ck_duplicate_pending(const struct ck_entry *e)
 {
-	for (const struct ck_entry *other = ck_pod_of(e)->entries; other;
-	     other = ck_pod_next(other))
-		if (other->row.state == CK_STATE_EVICTING && other != e &&
-		    ck_key_same(other->row.key, e->row.key))
+	for (const struct ck_entry *other = ck_machine_same_key(e, NULL); other;
+	     other = ck_machine_same_key(e, other))
+		if (other->row.state == CK_STATE_EVICTING)
 			return true;
 	return false;
 }

@@ -333,9 +333,9 @@ static bool is_duplicate(const struct ck_entry *e)
 {
 	if (e->row.state != CK_STATE_EVICTING)
 		return false;
-	for (struct ck_entry *other = ck_pod_of(e)->entries; other; other = ck_pod_next(other))
-		if (other != e && ck_key_same(other->row.key, e->row.key) &&
-		    ck_state_is_current(other->row.state))
+	for (const struct ck_entry *other = ck_machine_same_key(e, NULL); other;
+	     other = ck_machine_same_key(e, other))
+		if (ck_state_is_current(other->row.state))
 			return true;
 	return false;
 }

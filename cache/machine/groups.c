@@ -174,12 +174,13 @@ struct ck_entry *ck_machine_object(struct ck_machine *m, enum ck_kind kind, cons
 	return e;
 }
 
-struct ck_entry *ck_machine_pod_first(const struct ck_entry *e)
+/* the key of a container says nothing of a pod */
+struct ck_entry *ck_machine_same_key(const struct ck_entry *e, const struct ck_entry *after)
 {
-	return ck_pod_of(e) ? ck_pod_of(e)->entries : NULL;
-}
-
-struct ck_entry *ck_machine_pod_next(const struct ck_entry *e)
-{
-	return ck_pod_next(e);
+	enum ck_index index = e->row.key->kind == CK_CONTAINER ? CK_BY_SANDBOX : CK_BY_POD;
+	const struct ck_group *group = e->link[index].group;
+	struct ck_entry *other = after ? after->link[index].next : group ? group->entries : NULL;
+	while (other && (other == e || !ck_key_same(other->row.key, e->row.key)))
+		other = other->link[index].next;
+	return other;
 }

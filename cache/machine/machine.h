@@ -443,9 +443,8 @@ struct ck_counters *ck_machine_counters(struct ck_machine *m);
 struct ck_entry *ck_machine_entry(struct ck_machine *m, uint64_t row);
 struct ck_entry *ck_machine_entries(struct ck_machine *m); /* all, through by_row.next */
 struct ck_entry *ck_machine_object(struct ck_machine *m, enum ck_kind kind, const char *id);
-/* the entries of the same pod */
-struct ck_entry *ck_machine_pod_first(const struct ck_entry *entry);
-struct ck_entry *ck_machine_pod_next(const struct ck_entry *entry);
+/* the first entry (@after NULL), or the next one, that is not @entry and has its key */
+struct ck_entry *ck_machine_same_key(const struct ck_entry *entry, const struct ck_entry *after);
 /* a number that changes whenever what is hidden, or by what it is hidden, may have changed */
 uint64_t ck_machine_moves(const struct ck_machine *m);
 /* everything but COMMITTED and ENDED; tombstones too */

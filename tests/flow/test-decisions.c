@@ -140,6 +140,49 @@ static void a_turn_that_was_told_to_create_is_not_decided(void **state)
 	ck_turn_free(turn);
 }
 
+/* A list has shown what is being created, and a plugin refuses it, before its creator has ended. */
+static void a_creator_hears_that_its_result_was_refused(void **state) /* K8, K23 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web"), patient = ask;
+	patient.timeout = 600 * S;
+	fx_with_hooks(f, "10-log");
+	f->fail[FX_RUN] = 1;
+	f->options.create_deadline = 60 * S;
+	fx_open(f);
+	struct ck_turn *creator = fx_create(f, &ask), *waits = fx_wait(f, &patient);
+	fx_exists(f, &ask, "s1");
+	fx_jump(f, 70 * S); /* its time is up, and it is looked for */
+	fx_settle(f);
+	fx_advance(f, 5 * S);
+	assert_int_equal(fx_decision(f, waits), -CK_EREFUSED);
+	assert_int_equal(fx_finish(f, creator, "s1"), -CK_EREFUSED);
+	assert_int_equal(ck_turn_wait(creator, &f->err), -CK_EREFUSED);
+	ck_turn_free(waits);
+	ck_turn_free(creator);
+}
+
+/* ---- what is hidden by its key --------------------------------------------------------------- */
+
+/* A creation of one pod is looked for, in a sandbox in which another pod has a container of its
+ * name and attempt. */
+static void the_list_shows_what_another_pod_has_in_the_sandbox(void **state) /* K22, K24 */
+{
+	struct fixture *f = *state;
+	struct fx_ask lost = fx_container("web", "s1", "app");
+	struct fx_ask used = fx_container("db", "s1", "app");
+	fx_open(f);
+	struct ck_turn *creator = fx_create(f, &lost);
+	assert_int_equal(ck_turn_lost(creator, &f->err), 0);
+	fx_exists(f, &used, "c1");
+	fx_condition(f, "c1", CK_CONDITION_RUNNING);
+	ck_turn_free(creator);
+	fx_reopen(f);
+	fx_settle(f);
+	assert_int_equal(fx_hides(f, &lost, "c2"), 1);
+	assert_int_equal(fx_hides(f, &used, "c1"), 0);
+}
+
 /* ---- removals -------------------------------------------------------------------------------- */
 
 static int remove_begin(struct fixture *f, enum ck_kind kind, const char *id,
@@ -245,6 +288,8 @@ int main(void)
 		ON_FIXTURE(a_failed_turn_says_so_again),
 		ON_FIXTURE(what_a_callback_heard_is_said_again),
 		ON_FIXTURE(a_turn_that_was_told_to_create_is_not_decided),
+		ON_FIXTURE(a_creator_hears_that_its_result_was_refused),
+		ON_FIXTURE(the_list_shows_what_another_pod_has_in_the_sandbox),
 		ON_FIXTURE(removal_ends_in_whatever_pod_its_containers_are),
 		ON_FIXTURE(removal_of_an_unknown_sandbox_refuses_creates_in_it),
 		ON_FIXTURE(removal_is_over_when_nobody_removes_it_any_more),
