@@ -31,7 +31,7 @@
  * fingerprint of the request, and a state. A turn is the request of one caller in the cache. Hidden
  * means: it exists in the runtime, but is not committed. A host leaves hidden objects out of every
  * list, status, event and statistic. crikeep(1) shows the entries, libcrikeep(3) explains
- * everything, and crikeep-rules(7) has the rules by number, as in (K6) or (H1).
+ * everything, and crikeep-rules(7) is the rule book: rules are named by number, as in (K6) or (H1).
  *
  * Return values. A negative value is an error, -CK_E..., and @err holds more. Zero or a positive
  * value is an outcome that the caller must handle. A ret_ argument is written on success only, @err
@@ -241,10 +241,10 @@ struct ck_answer {
  * Functions of the host. Each starts a job and returns at once. ck_job_done() ends the job exactly
  * once, during that call or later, from any thread. They are called only by ck_cache_process() or
  * the library's own thread. inspect, list and resolve_image may be NULL. Then a kept result is
- * handed back without asking (K6), lost creations are given up after their grace, nothing is
- * reconciled, and image references are compared byte by byte. @filter and @id are valid as long as
- * the job. See K6 (inspect), K8, K22, K24 (list), K17, K18 (destroy), and libcrikeep(3), "THE SAME
- * REQUEST" (resolve_image). Since: 0.1
+ * handed back without asking (K6), lost creations are given up after their grace (K8), nothing is
+ * reconciled (K24), a sandbox is destroyed without asking what is in it (K22), and image references
+ * are compared byte by byte (E5). destroy is called until it succeeds (K17, K18). @filter and @id
+ * are valid as long as the job. Since: 0.1
  */
 struct ck_host {
 	size_t size;
@@ -368,7 +368,8 @@ struct ck_options {
 	uint64_t destroy_timeout;
 	enum ck_mode mode;                         /* [normalized] */
 	enum ck_hand_back hand_back;               /* [repeat] */
-	enum ck_annotation_change on_annotation_change; /* [auto: K12] */
+	/* what to do if only labels and annotations of the pod differ [auto] (K12) */
+	enum ck_annotation_change on_annotation_change;
 	/* NULL-terminated patterns, one '*' at the end; NULL: what CNI plugins write */
 	const char *const *ignore_annotations;
 	/* 1: also compare the parts of CreateContainer that only RunPodSandbox uses */
@@ -382,8 +383,8 @@ struct ck_options {
  * ck_cache_open - open or create the database in state_dir, own it, and take up what an earlier
  * process left (K25)
  * Return: 0, -CK_EINVAL, -CK_ENOMEM, -CK_EOWNED (@err names the owner's pid), -CK_EVERSION,
- * -CK_EIO. A damaged database is set aside. Without disk space, the cache continues in memory (K32,
- * K33). Both are successes, and are logged through ck_host.log. Since: 0.1
+ * -CK_EIO. A damaged database is set aside (K33). Without disk space, the cache continues in memory
+ * (K32). Both are successes, and are logged through ck_host.log. Since: 0.1
  */
 int ck_cache_open(const struct ck_options *options, struct ck_cache **ret_cache,
 		  struct ck_error *err);
