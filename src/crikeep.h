@@ -127,8 +127,8 @@ struct ck_error {
 };
 
 /*
- * ck_strerror - the meaning of an error code, negated or not, or of an outcome. Static. This and the
- * next two may be called from anywhere. Since: 0.1
+ * ck_strerror - the meaning of an error code, negated or not, or of an outcome. Static. This and
+ * the next two may be called from anywhere. Since: 0.1
  */
 const char *ck_strerror(int code);
 /*
@@ -537,8 +537,9 @@ int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request,
 /*
  * ck_turn_wait - block until the turn is decided. A turn is decided once. From then on this
  * returns the decision at once, as often as it is called, whoever heard it before: the caller of
- * ck_turn_begin(), ck_turn_finish() or ck_remove_begin(), or a callback; also without an event loop, from a callback, and after
- * ck_cache_close(). CK_CREATE is no decision, and is returned once.
+ * ck_turn_begin(), ck_turn_finish() or ck_remove_begin(), or a callback; also without an event
+ * loop, from a callback, and after ck_cache_close(). CK_CREATE is no decision, and is returned
+ * once.
  * Return: CK_CREATE, CK_HAND_BACK, CK_BUSY, CK_KEPT, CK_DRAINED, or -CK_EFAILED
  * (ck_turn_status()), -CK_EABANDONED, -CK_ECONFLICT, -CK_EUNAVAILABLE, -CK_EREFUSED,
  * -CK_EPRECONDITION, -CK_EINVAL (as ck_turn_begin()), -CK_ENOLOOP, -CK_EDEADLK, -CK_ECLOSED,
