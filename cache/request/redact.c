@@ -327,16 +327,17 @@ static void add_decoded(struct redaction *r, unsigned word, const unsigned char 
 			size_t window)
 {
 	unsigned char bytes[CK_ID_DIGITS / 2];
-	size_t digits = 0;
 
-	while (digits < len && digits < CK_ID_DIGITS && ck_hex_digit(s[digits]))
-		digits++;
-	for (size_t first = 0; first < 2 && digits >= first + 2 * CODED; first++) {
-		size_t n = 0;
-		for (size_t i = first; i + 1 < digits; i += 2)
-			bytes[n++] =
-				(unsigned char)(ck_hex_value(s[i]) << 4 | ck_hex_value(s[i + 1]));
-		add_bytes(r, word, bytes, n, window);
+	for (size_t at = 0, digits; at < len; at += digits + 1) {
+		for (digits = 0; at + digits < len && ck_hex_digit(s[at + digits]);)
+			digits++;
+		for (size_t i = at; i < at + 2 && at + digits >= i + 2 * CODED; i++) {
+			size_t n = 0;
+			for (size_t k = i; k + 1 < at + digits && n < sizeof(bytes); k += 2)
+				bytes[n++] = (unsigned char)(ck_hex_value(s[k]) << 4 |
+							     ck_hex_value(s[k + 1]));
+			add_bytes(r, word, bytes, n, window);
+		}
 	}
 }
 

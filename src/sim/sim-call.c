@@ -62,9 +62,59 @@ static int quote(const struct ck_sim_call *call, struct ck_bytes *text)
 		for (const struct ck_sim_object *object = call->sim->list[kind]; object && r == 0;
 		     object = object->next)
 			r = ck_bytes_add(text, object->config.p, object->config.len);
-	for (size_t i = 0; i < text->len; i++)
-		if (text->p[i] < ' ' || text->p[i] > '~')
-			text->p[i] = ' ';
+	return r;
+}
+
+static int quote_byte(enum ck_sim_quotes form, unsigned char c, struct ck_bytes *text)
+{
+	bool word = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+	bool plain = c >= ' ' && c <= '~';
+	char s[8];
+
+	if (form == CK_SIM_QUOTES_GO && c == '\n')
+		snprintf(s, sizeof(s), "\\n");
+	else if (form == CK_SIM_QUOTES_GO && (c == '"' || c == '\\'))
+		snprintf(s, sizeof(s), "\\%c", c);
+	else if (form == CK_SIM_QUOTES_TEXT || (form == CK_SIM_QUOTES_GO && plain) ||
+		 (form == CK_SIM_QUOTES_PERCENT && word))
+		snprintf(s, sizeof(s), "%c", plain ? c : ' ');
+	else
+		snprintf(s, sizeof(s), "%s%02x",
+			 form == CK_SIM_QUOTES_GO        ? "\\x"
+			 : form == CK_SIM_QUOTES_PERCENT ? "%"
+							 : "",
+			 c);
+	return ck_bytes_add_text(text, s);
+}
+
+static int quote_in_base64(const struct ck_bytes *bytes, struct ck_bytes *text)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	int r = 0;
+
+	for (size_t i = 0; i + 2 < bytes->len && r == 0; i += 3) {
+		const unsigned char *p = bytes->p + i;
+		unsigned v = (unsigned)p[0] << 16 | (unsigned)p[1] << 8 | p[2];
+		for (int shift = 18; shift >= 0 && r == 0; shift -= 6)
+			r = ck_bytes_add(text, &digits[v >> shift & 63], 1);
+	}
+	return r;
+}
+
+/* "failed as told: " and the requests, in the form that was asked for */
+static int quote_in_form(const struct ck_sim_call *call, const char *begins, struct ck_bytes *text)
+{
+	enum ck_sim_quotes form = call->sim->conf.quotes;
+	CK_AUTO_BYTES struct ck_bytes bytes = { 0 };
+	int r = quote(call, &bytes);
+
+	if (r == 0)
+		r = ck_bytes_add_text(text, begins);
+	if (r == 0 && form == CK_SIM_QUOTES_BASE64)
+		r = quote_in_base64(&bytes, text);
+	for (size_t i = 0; form != CK_SIM_QUOTES_BASE64 && i < bytes.len && r == 0; i++)
+		r = quote_byte(form, bytes.p[i], text);
 	return r == 0 ? ck_bytes_add(text, "", 1) : r;
 }
 
@@ -74,9 +124,9 @@ int ck_sim_fail_as_told(struct ck_sim_call *call)
 	size_t len = (size_t)call->sim->conf.error_text;
 	if (call->sim->conf.quotes) {
 		CK_AUTO_BYTES struct ck_bytes text = { 0 };
-		if (quote(call, &text) < 0)
+		if (quote_in_form(call, begins, &text) < 0)
 			return ck_sim_nomem(call);
-		return ck_sim_fail(call, CK_GRPC_UNKNOWN, "%s%s", begins, (char *)text.p);
+		return ck_sim_fail(call, CK_GRPC_UNKNOWN, "%s", (char *)text.p);
 	}
 	CK_AUTO_FREE char *rest = ck_alloc(len + 1);
 	if (!rest)

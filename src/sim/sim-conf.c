@@ -41,6 +41,11 @@ static const struct parameter {
 #undef AT
 };
 
+static const char *const forms[] = {
+	/* from CK_SIM_QUOTES_TEXT on */
+	"quote", "quote-go", "quote-percent", "quote-hex", "quote-base64",
+};
+
 static void *place(struct ck_sim_conf *conf, const struct parameter *parameter)
 {
 	return (char *)conf + parameter->at;
@@ -101,10 +106,13 @@ static const char *set(struct ck_sim_conf *conf, const struct parameter *paramet
 		return parse_size(value, number) ? NULL
 						 : "a size such as 512 or 80MiB, 1GiB at most";
 	case ERROR_TEXT:
-		conf->quotes = !strcmp(value, "quote");
+		for (size_t i = 0; i < CK_COUNT(forms); i++)
+			if (!strcmp(value, forms[i]))
+				conf->quotes = (enum ck_sim_quotes)(CK_SIM_QUOTES_TEXT + i);
 		return conf->quotes || parse_size(value, number)
 			       ? NULL
-			       : "quote, or a size such as 512 or 80MiB, 1GiB at most";
+			       : "quote, quote-go, quote-percent, quote-hex, quote-base64, or a "
+				 "size such as 512 or 80MiB, 1GiB at most";
 	case CANCEL:
 		*(bool *)at = !strcmp(value, "finish");
 		return *(bool *)at || !strcmp(value, "rollback") ? NULL : "finish or rollback";

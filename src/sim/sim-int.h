@@ -40,6 +40,15 @@ struct ck_sim_call;
 
 /* ---- parameters (crikeepd(8) has the list) --------------------------------------------------- */
 
+enum ck_sim_quotes {
+	CK_SIM_QUOTES_NOTHING,
+	CK_SIM_QUOTES_TEXT,    /* what cannot be printed is a blank */
+	CK_SIM_QUOTES_GO,      /* as %q of Go prints it */
+	CK_SIM_QUOTES_PERCENT, /* as in a URL */
+	CK_SIM_QUOTES_HEX,
+	CK_SIM_QUOTES_BASE64,
+};
+
 struct ck_sim_conf { /* zeroed, then ck_sim_conf_parse(); ck_sim_conf_fini() */
 	char *listen, *log, *state;
 	char *images;                      /* exist from the start; separated by '+' */
@@ -52,7 +61,8 @@ struct ck_sim_conf { /* zeroed, then ck_sim_conf_parse(); ck_sim_conf_fini() */
 	uint64_t made[CK_CONTAINER + 1]; /* how many exist from the start */
 	uint64_t padding;                /* bytes of annotation in each of those */
 	uint64_t error_text;             /* bytes; 0: a short sentence */
-	bool quotes;     /* error texts repeat all requests so far, with their secrets */
+	/* error texts repeat all requests so far, with their secrets, in this form */
+	enum ck_sim_quotes quotes;
 	uint64_t goaway; /* a connection gets GOAWAY after this many calls; 0: never */
 	uint64_t max_message;
 };

@@ -36,6 +36,7 @@ static struct ck_bytes container_request(const char *sandbox_id, const char *pod
 			request = { 0 };
 	char path[64];
 	put_pair(&config, 6, "PASSWORD", marker_text(MARKER_ENV));
+	put_pair(&config, 6, "TOKEN", marker_text(MARKER_ESCAPED));
 	put_text(&config, 3, marker_text(MARKER_COMMAND));
 	put_text(&config, 4, marker_text(MARKER_ARG));
 	if (changed)
@@ -211,6 +212,28 @@ static void a_runtime_that_quotes_others_is_not_believed_either(void **state)
 	assert_no_marker(s);
 }
 
+static void values_in_other_forms_are_not_shown_either(void **state)
+{
+	static const char *const forms[] = { "go", "percent", "hex", "base64" };
+	struct stage *s = *state;
+	char sandbox[POD_ID], parameters[128];
+	bool quoted;
+	for (size_t i = 0; i < CK_COUNT(forms); i++) {
+		snprintf(parameters, sizeof(parameters), "fail.container=1,error_text=quote-%s",
+			 forms[i]);
+		stage_start(s, parameters, NULL);
+		if (i == 0) /* the runtime remembers it */
+			assert_int_equal(run(s, "pod", "20S", sandbox, NULL), CK_GRPC_OK);
+		assert_int_equal(create(s, sandbox, "pod", false, "20S", &quoted), CK_GRPC_UNKNOWN);
+		assert_true(quoted);
+		assert_no_marker(s);
+		stage_leave(s);
+		world_kill(&s->w.daemon, SIGTERM);
+		world_kill(&s->w.sim, SIGTERM);
+	}
+	stage_start(s, NULL, NULL); /* for the end of the test */
+}
+
 static void a_list_that_fails_with_what_others_asked_for_is_logged_without_it(void **state)
 {
 	struct stage *s = *state;
@@ -256,6 +279,7 @@ int main(void)
 		ON_STAGE(what_differs_is_named_without_a_value_and_evicted),
 		ON_STAGE(a_runtime_that_quotes_is_heard_by_its_caller_only),
 		ON_STAGE(a_runtime_that_quotes_others_is_not_believed_either),
+		ON_STAGE(values_in_other_forms_are_not_shown_either),
 		ON_STAGE(a_list_that_fails_with_what_others_asked_for_is_logged_without_it),
 		ON_STAGE(what_crashes_leaves_no_memory_behind),
 	};

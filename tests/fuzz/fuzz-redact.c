@@ -213,9 +213,11 @@ static bool excused(const char *out, size_t from, size_t to)
 			start--;
 		if (out[i] == '*')
 			return true; /* the marker has none */
-		if (end > i && !may_stay(out + start, end - start))
+		if ((end < to ? end : to) <= i + 3)
+			continue;
+		if (!may_stay(out + start, end - start))
 			return false;
-		longer += (end < to ? end : to) > i + 3;
+		longer++;
 	}
 	return longer <= 1;
 }

@@ -22,6 +22,7 @@ static const struct {
 				    "S3cr3tSandboxA0123456789abcdefgh" },
 	[MARKER_ERROR] = { "the runtime's error text", "S3cr3tErrorTxt0123456789abcdefgh" },
 	[MARKER_COMMAND] = { "a command", "S3cr3tCommandX0123456789abcdefgh" },
+	[MARKER_ESCAPED] = { "an escaped value", "\"\n\\\tr3tQuote.x0123456789.abcde/f" },
 };
 
 const char *marker_text(enum marker marker)
@@ -56,8 +57,9 @@ const char *marker_in(const void *bytes, size_t len)
 	char form[2 * MARKER_LEN + 1];
 	for (size_t m = 0; m < MARKERS; m++) {
 		const char *text = markers[m].text;
-		/* its head is its own; the digits behind are not */
-		if (memmem(bytes, len, text, MARKER_LEN / 2))
+		/* its head is its own; the digits behind are not. What is escaped, or cut, is in
+		 * the first four bytes */
+		if (memmem(bytes, len, text + 4, MARKER_LEN / 2 - 4))
 			return markers[m].where;
 		for (int upper = 0; upper < 2; upper++) {
 			to_hex(text, MARKER_LEN, upper, form);

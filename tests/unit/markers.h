@@ -3,8 +3,8 @@
 #define CK_TESTS_MARKERS_H
 /*
  * Requests carry secrets: in env values, args, annotations and mount sources, and runtimes quote
- * them in their errors. A marker of 32 bytes stands for each; it is looked for as it is, in
- * hexadecimal and in base64.
+ * them in their errors. A marker of 32 bytes stands for each; it is looked for as it is,
+ * escaped, cut, in hexadecimal and in base64.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,6 +19,7 @@ enum marker {
 	MARKER_POD_ANNOTATION,
 	MARKER_ERROR,
 	MARKER_COMMAND,
+	MARKER_ESCAPED, /* begins with a quote, a newline and a backslash; its words are short */
 	MARKERS
 };
 

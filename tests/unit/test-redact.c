@@ -225,6 +225,7 @@ static void numbers_and_ids_of_values_go(void **state)
 	expect_env("bad NetworkReady", "network ready", "bad ***");
 	expect_env("bad NetworkReady", "Network", "bad NetworkReady");
 	expect_env("31323334353637 1323334353637 333435363738", "12345678", "***");
+	expect_env("code 8888m513451", "Q4Q", "code ***"); /* found by fuzz-redact */
 }
 
 static size_t encode(const char *text, int how, char *out)
