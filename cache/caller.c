@@ -91,6 +91,9 @@ int ck_turn_begin_impl(struct ck_cache *cache, const struct ck_request *request,
 					turn->request_len, &turn->fp, err);
 	if (r >= 0 && request->key_only)
 		ck_fingerprint_key_only(turn->fp);
+	/* a small request's are made here, beside other threads, and not inside the round */
+	if (r >= 0 && request->len <= CK_DIGESTS_EARLY)
+		r = ck_fingerprint_digest(turn->fp, err);
 	if (r >= 0)
 		r = ck_round_call(cache, begin, &b, err);
 	if (r < 0) {

@@ -459,9 +459,9 @@ static void leave(struct ck_cache *cache, struct ck_round_call *me)
 		pthread_cond_broadcast(&cache->changed);
 	ck_cache_wake(cache);
 	pthread_mutex_unlock(&cache->lock);
+	wake_all(over);
 	if (next)
 		sem_post(&next->woken);
-	wake_all(over);
 }
 
 /* The lock is held on success. Return: 1: the round is this thread's; 0: @call waits in the

@@ -68,6 +68,8 @@ static void create(struct ck_machine *m, struct ck_mturn *t)
 	e->row.state = CK_STATE_CREATING;
 	e->begun_turn = t->seq;
 	ck_creator_begins(m, t, e);
+	t->compared.row = e->row.id; /* its record is of this very request */
+	t->compared.relation = CK_RELATION_SAME;
 	/* how often in a row the slot was evicted for nothing but labels (K12) */
 	for (struct ck_entry *old = t->group->entries; old; old = ck_pod_next(old))
 		if (old != e && old->row.reason == CK_REASON_RELABELLED &&

@@ -91,6 +91,8 @@ bool ck_digest_key_derive(struct ck_digest_key *key)
 		return false;
 	derive(id, sizeof(id), KDF_ID, key);
 	memcpy(key->id, id, sizeof(key->id));
+	derive(key->digests, sizeof(key->digests), KDF_DIGESTS, key);
+	derive(key->later, sizeof(key->later), KDF_LATER, key);
 	return true;
 }
 
@@ -187,8 +189,8 @@ int ck_fingerprint_make(const struct ck_digest_key *key, enum ck_kind kind, cons
 		ck_normalized_fini(&form);
 		return ck_nomem(err);
 	}
-	derive(&keys, sizeof(keys), KDF_DIGESTS, key);
-	derive(&fp->keys, sizeof(fp->keys), KDF_LATER, key);
+	memcpy(&keys, key->digests, sizeof(keys));
+	memcpy(&fp->keys, key->later, sizeof(fp->keys));
 	memcpy(fp->key_id, key->id, sizeof(fp->key_id));
 	r = digest_roots(fp, kind, &form, &keys, err);
 	*fp->digests = (struct digests){ .form = form, .kind = kind };

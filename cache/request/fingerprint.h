@@ -37,9 +37,11 @@
 
 struct ck_digest_key { /* made once per state directory, file "key", 0600 */
 	unsigned char bytes[CK_KEY_BYTES];
-	unsigned char id[CK_KEY_ID_BYTES]; /* a digest of bytes; names the key in rows */
+	/* derived from them */
+	unsigned char id[CK_KEY_ID_BYTES]; /* names the key in rows */
+	unsigned char digests[64], later[64]; /* keys, for fingerprint.c */
 };
-/* ck_digest_key_derive - fill @key->id. false: all bytes are equal, so it is not a key */
+/* ck_digest_key_derive - fill what is derived. false: all bytes are equal, so it is not a key */
 bool ck_digest_key_derive(struct ck_digest_key *key);
 
 /* opaque; only the image id changes after it was made; free with ck_fingerprint_free() */

@@ -142,6 +142,8 @@ int ck_store_commit(struct ck_store *store, struct ck_error *err)
 
 void ck_store_add_move(struct ck_store *store, enum ck_state from, enum ck_state to)
 {
+	if (!ck_crash_hook)
+		return;
 	size_t room = sizeof(store->moves) - store->moves_len;
 	int n = snprintf(store->moves + store->moves_len, room, "%s%s>%s",
 			 store->moves_len ? "," : "", from ? ck_state_name(from) : "",

@@ -15,6 +15,8 @@
 #define CK_NAME_MAX_LEN    1024u       /* Kubernetes names end at 253, uids at 36 or 63 */
 #define CK_PATH_DEPTH_MAX  16u         /* messages inside messages; CRI v1 has 6 */
 #define CK_FIELDS_MAX      65536u      /* fields of one request; a real pod has 60 to 500 */
+/* bytes of a request whose digests take 1 us: they are made even if nobody needs them */
+#define CK_DIGESTS_EARLY   2048u
 #define CK_DIFF_PATHS_MAX  16u         /* paths named in an error, before "and N more" */
 #define CK_STAGE_MAX       64u         /* the longest known stage has 37 bytes */
 #define CK_TEXT_MAX        256u        /* a text from a runtime, CNI or plugin, redacted */
