@@ -129,7 +129,7 @@ static int fill_validation(struct ck_dispatch *dispatch, struct ck_nri_delivery 
 	DL_FOREACH (dispatch->nri->plugins, plugin)
 		/* one that has not answered was not consulted */
 		if (ck_plugin_joined(plugin) && ck_recipient_find(dispatch->object, plugin) &&
-		    !plugin->overdue_since && n < CK_COUNT(names))
+		    plugin->state != CK_PLUGIN_OVERDUE && n < CK_COUNT(names))
 			names[n++] = plugin->name;
 	int r = ck_adjust_validation(dispatch->adjust, dispatch->pod ? dispatch->pod->bytes : NULL,
 				     dispatch->pod ? dispatch->pod->len : 0, names, n, &bytes, err);
@@ -190,6 +190,25 @@ static void note_told(struct ck_dispatch *dispatch, const struct ck_plugin *plug
 static void answered(struct ck_nri_delivery *delivery, struct ck_plugin *plugin,
 		     const struct ck_ttrpc_answer *answer, int code);
 
+static bool may_refuse(const struct ck_dispatch *dispatch, const struct ck_plugin *plugin,
+		       enum ck_nri_policy policy)
+{
+	return !ck_nri_event_tears_down(dispatch->event) && plugin->policy >= policy;
+}
+
+/* one that hangs harms itself: an overdue plugin is waited for only where its silence fails the
+ * event (H5) */
+static bool is_waited_for(const struct ck_dispatch *dispatch, const struct ck_plugin *plugin)
+{
+	return plugin->state != CK_PLUGIN_OVERDUE || may_refuse(dispatch, plugin, CK_NRI_FAIL);
+}
+
+bool ck_dispatch_waits(const struct ck_dispatch *dispatch)
+{
+	const struct ck_plugin *plugin = ck_plugin_find(dispatch->nri, dispatch->serial);
+	return !plugin || is_waited_for(dispatch, plugin);
+}
+
 /* true: the dispatch waits for this plugin, or has gone on already */
 static bool deliver_to(struct ck_dispatch *dispatch, struct ck_plugin *plugin,
 		       struct ck_recipient *recipient)
@@ -218,8 +237,7 @@ static bool deliver_to(struct ck_dispatch *dispatch, struct ck_plugin *plugin,
 	recipient->stopping += ck_nri_event_stops(dispatch->event);
 	dispatch->told += dispatch->event == dispatch->asked;
 	note_told(dispatch, plugin);
-	/* nobody waits for a plugin that is late and cannot fail the event */
-	bool waits = plugin->policy != CK_NRI_IGNORE || !plugin->overdue_since;
+	bool waits = is_waited_for(dispatch, plugin);
 	if (waits) {
 		delivery->dispatch = dispatch;
 		dispatch->at = delivery;
@@ -343,7 +361,10 @@ void ck_dispatch_deliver(struct ck_dispatch *dispatch)
 		enum ck_nri_event event = dispatch->event;
 		memcpy(dispatch->index, plugin->name, 2);
 		dispatch->serial = plugin->serial;
-		if (ck_plugin_wants(plugin, event)) {
+		/* a verdict for which nobody waits is not asked for */
+		bool needless = event == CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT &&
+				!is_waited_for(dispatch, plugin);
+		if (ck_plugin_wants(plugin, event) && !needless) {
 			dispatch->due = CK_NRI_FOREVER;
 			if (deliver_to(dispatch, plugin, recipient))
 				return;
@@ -363,12 +384,6 @@ void ck_dispatch_deliver(struct ck_dispatch *dispatch)
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
-
-static bool may_refuse(const struct ck_dispatch *dispatch, const struct ck_plugin *plugin,
-		       enum ck_nri_policy policy)
-{
-	return !ck_nri_event_tears_down(dispatch->event) && plugin->policy >= policy;
-}
 
 static void merge(struct ck_dispatch *dispatch, struct ck_plugin *plugin, enum ck_adjust_reply what,
 		  const struct ck_ttrpc_answer *answer)
@@ -473,10 +488,9 @@ static void answered(struct ck_nri_delivery *delivery, struct ck_plugin *plugin,
 void ck_dispatch_timed_out(struct ck_dispatch *dispatch)
 {
 	struct ck_plugin *plugin = ck_plugin_find(dispatch->nri, dispatch->serial);
-	bool validates = dispatch->event == CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT;
 	char span[CK_DURATION_TEXT];
 	CK_TAKE(dispatch->at)->dispatch = NULL; /* it stays queued, and is delivered */
-	if (plugin && may_refuse(dispatch, plugin, validates ? CK_NRI_ERROR : CK_NRI_FAIL))
+	if (plugin && may_refuse(dispatch, plugin, CK_NRI_FAIL))
 		ck_dispatch_refuse(dispatch, "plugin %s: no answer within %s", plugin->name,
 				   ck_duration_print(dispatch->nri->request_timeout, span));
 	ck_dispatch_deliver(dispatch);

@@ -8,7 +8,8 @@
  *
  * A dispatch waits for a plugin for at most request_timeout, counted from when its delivery is
  * queued (H5). Then it goes on, and the delivery stays in the plugin's queue. So a plugin may hear
- * late, but in order, and holds up no event for longer than that.
+ * late, but in order, and holds up no event for longer than that. It does not wait for a plugin
+ * that is overdue, unless the plugin's silence fails the event.
  */
 #include "hooks/nri-int.h"
 
@@ -326,7 +327,11 @@ void ck_dispatches_timers(struct ck_nri *nri, uint64_t now)
 		DL_FOREACH (nri->dispatches, dispatch)
 			if (dispatch->phase == CK_DISPATCH_AWAIT_RETURN)
 				dispatch->due = 0;
-	nri->plugin_joined = false;
+	if (nri->plugin_overdue)
+		DL_FOREACH (nri->dispatches, dispatch)
+			if (dispatch->at && !ck_dispatch_waits(dispatch))
+				dispatch->due = 0;
+	nri->plugin_joined = nri->plugin_overdue = false;
 	/* each may end others as well, so begin again after each */
 	for (dispatch = nri->dispatches; dispatch;)
 		if (is_due(dispatch, now) && go_on(dispatch))

@@ -145,6 +145,9 @@ enum ck_plugin_state {
 	CK_PLUGIN_LISTING,       /* a recipient; the host describes the objects of its list */
 	CK_PLUGIN_SYNCHRONIZING, /* Synchronize is sent */
 	CK_PLUGIN_READY,
+	/* it owes an answer for longer than it was given: its events wait, and nobody waits for it
+	 * but events that its silence fails (H5) */
+	CK_PLUGIN_OVERDUE,
 	CK_PLUGIN_REFUSED,       /* closed when its answer is sent */
 	CK_PLUGIN_CLOSED,        /* freed by ck_plugins_free_closed() */
 };
@@ -176,18 +179,24 @@ struct ck_plugin {
 	uint64_t since, due; /* due: of the handshake's step */
 	uint32_t call;       /* in flight; 0: none */
 	uint64_t call_due;   /* of it */
-	uint64_t overdue_since;
+	uint64_t overdue_since; /* 0: it is not OVERDUE */
 	/* the event in flight; NULL: call is of the handshake, or it was forgotten */
 	struct ck_nri_delivery *in_flight;
 	struct ck_nri_delivery *queue;
 	unsigned queued;
 	uint64_t sent, late, failed;
-	char last_error[64];
+	char last_error[CK_TEXT_MAX + 1];
 	struct ck_synchronize_item *items; /* what Synchronize will hold */
 	size_t items_n, items_room, items_asked, items_open, items_sent;
 	/* away: of those that failed, because the runtime cannot be asked */
 	size_t items_failed, items_away;
 	uint64_t listing, pause; /* since when; before those that failed are asked again */
+};
+
+/* A connection that has ended with an error, until its plugin registers again. */
+struct ck_nri_gone {
+	struct ck_nri_plugin last; /* without its texts, which are these */
+	char name[CK_NRI_NAME_MAX + 1], error[CK_TEXT_MAX + 1];
 };
 
 /* ck_plugins_add - at its place: by index, the older connection first; unregistered ones before
@@ -200,8 +209,13 @@ bool ck_plugins_has(const struct ck_nri *nri, const char *name); /* "NN-name" or
 /* a required plugin that is not connected (H4); NULL: none */
 const char *ck_plugins_absent(const struct ck_nri *nri);
 enum ck_nri_policy ck_plugin_policy(const struct ck_nri *nri, const char *name);
+/* ck_plugin_close - @fmt: why. With CK_LOG_WARNING and CK_LOG_ERROR that is its last error */
 void ck_plugin_close(struct ck_plugin *plugin, enum ck_log_level level, const char *fmt, ...)
 	CK_PRINTF(3, 4);
+/* ck_plugins_forget_gone - a plugin of this name is back: its last error is no longer shown */
+void ck_plugins_forget_gone(struct ck_nri *nri, const char *name);
+/* ck_plugin_show - as ck_nri_plugins() tells; borrowed */
+void ck_plugin_show(const struct ck_plugin *plugin, struct ck_nri_plugin *ret_shown);
 /* is it a recipient? From the moment on in which its snapshot is taken */
 bool ck_plugin_joined(const struct ck_plugin *plugin);
 static inline bool ck_plugin_wants(const struct ck_plugin *plugin, enum ck_nri_event event)
@@ -405,6 +419,8 @@ struct ck_dispatch {
 
 /* ck_dispatch_deliver - to the next plugin, if none is waited for; may end the dispatch */
 void ck_dispatch_deliver(struct ck_dispatch *dispatch);
+/* ck_dispatch_waits - is the plugin it is with still waited for? (H5) */
+bool ck_dispatch_waits(const struct ck_dispatch *dispatch);
 /* ck_dispatch_timed_out - the plugin it is with has not answered: it goes on without */
 void ck_dispatch_timed_out(struct ck_dispatch *dispatch);
 /* has anybody still to hear of it, and subscribed to it? */
@@ -452,7 +468,7 @@ struct ck_nri {
 	struct ck_nri_host host;
 	char *socket_path, *status_path, *runtime_name, *runtime_version;
 	unsigned socket_mode;
-	uint64_t registration_timeout, request_timeout, synchronize_timeout, late_max;
+	uint64_t registration_timeout, request_timeout, synchronize_timeout;
 	enum ck_nri_policy policy;
 	struct ck_nri_rule *rules;
 	size_t rules_n;
@@ -478,6 +494,9 @@ struct ck_nri {
 	uint64_t serial;
 	bool plugin_closed; /* one is CLOSED */
 	bool plugin_joined; /* one has become a recipient: dispatches may wait for it (H3) */
+	bool plugin_overdue; /* one has become OVERDUE: dispatches may no longer wait for it (H5) */
+	struct ck_nri_gone gone[CK_NRI_GONE_MAX]; /* the oldest first */
+	size_t gone_n;
 	struct ck_nri_object *objects; /* all in the index; and two ways to find one */
 	struct ck_nri_object *by_id, *by_nri_id;
 	unsigned not_created; /* of them: plugins were asked before they exist (H7) */

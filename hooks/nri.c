@@ -107,8 +107,6 @@ int ck_nri_open_impl(const struct ck_nri_options *options, struct ck_nri **ret_n
 	nri->request_timeout = or_default(options->request_timeout, CK_NRI_REQUEST_TIMEOUT);
 	nri->synchronize_timeout =
 		or_default(options->synchronize_timeout, CK_NRI_SYNCHRONIZE_TIMEOUT);
-	nri->late_max =
-		options->disconnect_at_once ? 0 : or_default(options->late_max, CK_NRI_LATE_MAX);
 	nri->policy = options->policy ? options->policy : CK_NRI_ERROR;
 	nri->adjust = options->adjust;
 	nri->clock = options->clock;
@@ -196,7 +194,7 @@ void ck_nri_stop_impl(struct ck_nri *nri)
 	ck_nri_unlisten(nri);
 	for (struct ck_plugin *plugin = nri->stopping ? NULL : nri->plugins; plugin;
 	     plugin = plugin->next) {
-		if (plugin->state != CK_PLUGIN_READY)
+		if (plugin->state != CK_PLUGIN_READY && plugin->state != CK_PLUGIN_OVERDUE)
 			continue;
 		/* nobody waits for its answer */
 		ck_ttrpc_call(plugin->ttrpc, CK_NRI_SERVICE_PLUGIN, "Shutdown", NULL, 0,
@@ -240,45 +238,6 @@ void ck_nri_close_impl(struct ck_nri *nri)
 
 /* ---- who is there ---------------------------------------------------------------------------- */
 
-static const char *state_name(const struct ck_plugin *plugin)
-{
-	switch (plugin->state) {
-	case CK_PLUGIN_CONNECTED:
-	case CK_PLUGIN_REFUSED:
-	case CK_PLUGIN_CLOSED:
-		return "connected";
-	case CK_PLUGIN_REGISTERED:
-		return "registered";
-	case CK_PLUGIN_LISTING:
-	case CK_PLUGIN_SYNCHRONIZING:
-		return "synchronizing";
-	case CK_PLUGIN_READY:
-		break;
-	}
-	return plugin->overdue_since ? "overdue" : "ready";
-}
-
-static void show(const struct ck_plugin *plugin, struct ck_nri_plugin *ret_shown)
-{
-	*ret_shown = (struct ck_nri_plugin){
-		.size = sizeof(*ret_shown),
-		.name = plugin->name,
-		.state = state_name(plugin),
-		.policy = plugin->policy,
-		.launched = plugin->launched >= 0,
-		.pid = plugin->pid,
-		.events = plugin->events,
-		.adjusting = plugin->adjusting,
-		.queued = plugin->queued,
-		.since = plugin->since,
-		.overdue_since = plugin->overdue_since,
-		.sent = plugin->sent,
-		.late = plugin->late,
-		.failed = plugin->failed,
-		.last_error = plugin->last_error,
-	};
-}
-
 static int each_plugin(const struct ck_nri *nri,
 		       int (*fn)(const struct ck_nri_plugin *plugin, void *userdata),
 		       void *userdata)
@@ -288,7 +247,7 @@ static int each_plugin(const struct ck_nri *nri,
 	for (struct ck_plugin *plugin = nri->plugins; plugin && r == 0; plugin = plugin->next) {
 		if (plugin->state == CK_PLUGIN_CLOSED)
 			continue;
-		show(plugin, &shown);
+		ck_plugin_show(plugin, &shown);
 		r = fn(&shown, userdata);
 	}
 	/* nothing is committed while one of these is absent (H4), so show it */
@@ -303,6 +262,12 @@ static int each_plugin(const struct ck_nri *nri,
 			.policy = CK_NRI_REQUIRED,
 			.last_error = "",
 		};
+		r = fn(&shown, userdata);
+	}
+	for (size_t i = 0; i < nri->gone_n && r == 0; i++) {
+		shown = nri->gone[i].last;
+		shown.name = nri->gone[i].name;
+		shown.last_error = nri->gone[i].error;
 		r = fn(&shown, userdata);
 	}
 	return r;

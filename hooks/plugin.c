@@ -4,7 +4,7 @@
  * is a recipient, and events are queued for it. It is told which objects exist (synchronize.c), and
  * after that it gets its events (plugin-queue.c).
  *
- *   CONNECTED -> REGISTERED -> LISTING -> SYNCHRONIZING -> READY        any -> CLOSED
+ *   CONNECTED -> REGISTERED -> LISTING -> SYNCHRONIZING -> READY <-> OVERDUE    any -> CLOSED
  *       '-> REFUSED -> CLOSED
  *
  * No connection is closed for a reason that passes: a plugin's stub cannot be started again after a
@@ -250,6 +250,7 @@ static void registered(struct ck_plugin *plugin, const struct ck_ttrpc_request *
 		plugin->policy = ck_plugin_policy(nri, plugin->name);
 		ck_plugins_add(plugin);
 	}
+	ck_plugins_forget_gone(nri, plugin->name);
 	plugin->state = CK_PLUGIN_REGISTERED;
 	plugin->due = CK_NRI_FOREVER;
 	nri->changed = true;
@@ -292,8 +293,9 @@ static void on_answer(uint32_t call, bool known, const struct ck_ttrpc_answer *a
 	if (delivery && ck_plugin_resend(plugin, delivery, answer->code))
 		return;
 	plugin->call_due = CK_NRI_FOREVER;
-	if (plugin->overdue_since) {
+	if (plugin->state == CK_PLUGIN_OVERDUE) {
 		ck_nri_log(nri, CK_LOG_INFO, "plugin %s: answers again", plugin->name);
+		plugin->state = CK_PLUGIN_READY;
 		plugin->overdue_since = 0;
 		nri->changed = true;
 	}
@@ -315,10 +317,8 @@ uint64_t ck_plugin_due(const struct ck_plugin *plugin)
 	uint64_t due = plugin->due;
 	if (plugin->state == CK_PLUGIN_CLOSED)
 		return 0;
-	if (plugin->call && !plugin->overdue_since && plugin->call_due < due)
+	if (plugin->call && plugin->call_due < due)
 		due = plugin->call_due;
-	if (plugin->overdue_since && plugin->overdue_since + plugin->nri->late_max < due)
-		due = plugin->overdue_since + plugin->nri->late_max;
 	return due;
 }
 
@@ -326,17 +326,33 @@ static void overdue(struct ck_plugin *plugin, uint64_t now)
 {
 	struct ck_nri *nri = plugin->nri;
 	char span[CK_DURATION_TEXT];
-	plugin->late++;
-	nri->changed = true;
-	snprintf(plugin->last_error, sizeof(plugin->last_error), "%s: no answer in time",
-		 plugin->in_flight ? ck_nri_event_name(plugin->in_flight->event) : "?");
-	if (!nri->late_max) {
-		ck_plugin_close(plugin, CK_LOG_ERROR, "%s", plugin->last_error);
-		return;
-	}
+	plugin->state = CK_PLUGIN_OVERDUE;
 	plugin->overdue_since = now;
-	ck_nri_log(nri, CK_LOG_WARNING, "plugin %s: %s after %s; its events wait", plugin->name,
-		   plugin->last_error, ck_duration_print(nri->request_timeout, span));
+	plugin->call_due = now + CK_NRI_OVERDUE_TIMES * nri->request_timeout;
+	plugin->late++;
+	nri->plugin_overdue = nri->changed = true;
+	snprintf(plugin->last_error, sizeof(plugin->last_error), "%s: no answer within %s",
+		 ck_nri_event_name(plugin->in_flight->event),
+		 ck_duration_print(nri->request_timeout, span));
+	ck_nri_log(nri, CK_LOG_WARNING, "plugin %s: overdue: %s; its events wait", plugin->name,
+		   plugin->last_error);
+}
+
+/* a call was not answered by call_due */
+static void unanswered(struct ck_plugin *plugin, uint64_t now)
+{
+	uint64_t given = (1 + CK_NRI_OVERDUE_TIMES) * plugin->nri->request_timeout;
+	char span[CK_DURATION_TEXT];
+	if (plugin->state == CK_PLUGIN_READY)
+		overdue(plugin, now);
+	else if (plugin->state == CK_PLUGIN_OVERDUE)
+		ck_plugin_close(plugin, CK_LOG_ERROR, "%s: no answer within %s",
+				ck_nri_event_name(plugin->in_flight->event),
+				ck_duration_print(given, span));
+	else
+		ck_plugin_close(plugin, CK_LOG_ERROR, "%s: no answer in time",
+				plugin->state == CK_PLUGIN_REGISTERED ? "Configure"
+								      : "Synchronize");
 }
 
 void ck_plugin_timers(struct ck_plugin *plugin, uint64_t now)
@@ -346,17 +362,10 @@ void ck_plugin_timers(struct ck_plugin *plugin, uint64_t now)
 		return;
 	if (plugin->due <= now && plugin->state == CK_PLUGIN_LISTING) {
 		ck_synchronize_ask_again(plugin);
-	} else if (plugin->call && plugin->state != CK_PLUGIN_READY && plugin->call_due <= now) {
-		ck_plugin_close(plugin, CK_LOG_ERROR, "%s: no answer in time",
-				plugin->state == CK_PLUGIN_REGISTERED ? "Configure"
-								      : "Synchronize");
+	} else if (plugin->call && plugin->call_due <= now) {
+		unanswered(plugin, now);
 	} else if (plugin->due <= now) {
 		ck_plugin_close(plugin, CK_LOG_ERROR, "it has not registered within %s",
 				ck_duration_print(plugin->nri->registration_timeout, span));
-	} else if (plugin->overdue_since && plugin->overdue_since + plugin->nri->late_max <= now) {
-		ck_plugin_close(plugin, CK_LOG_ERROR, "overdue for %s",
-				ck_duration_print(plugin->nri->late_max, span));
-	} else if (plugin->call && !plugin->overdue_since && plugin->call_due <= now) {
-		overdue(plugin, now);
 	}
 }

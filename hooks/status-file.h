@@ -26,6 +26,8 @@
 #define CK_STATUS_FILE   "plugins" /* its name in a state directory */
 /* the state of a required plugin that is not connected; its name may lack the index */
 #define CK_STATUS_ABSENT "absent"
+/* the state of a plugin that was disconnected with an error, and is not back */
+#define CK_STATUS_GONE   "gone"
 
 struct ck_nri_status {
 	char boot[37];

@@ -74,7 +74,7 @@ int ck_nri_open(const struct ck_nri_options *options, struct ck_nri **ret_nri, s
 	if (options->adjust != CK_NRI_ON_COMMIT && options->adjust != CK_NRI_BEFORE_CREATE)
 		return bad(err, "options.adjust is not one of its values");
 	const uint64_t durations[] = { options->registration_timeout, options->request_timeout,
-				       options->synchronize_timeout, options->late_max };
+				       options->synchronize_timeout };
 	for (size_t i = 0; i < CK_COUNT(durations); i++)
 		if (durations[i] > CK_DURATION_MAX)
 			return bad(err, "options: a duration is longer than a year");

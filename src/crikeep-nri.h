@@ -70,10 +70,11 @@ enum ck_nri_event {
 
 /*
  * What a plugin's failure does to the event. Each value includes those before it. No plugin can
- * fail Stop..., Remove... and Post... events. Values are never reused.   Since: 0.1
+ * fail Stop..., Remove... and Post... events. While a plugin is overdue, only events that its
+ * silence fails wait for it. Values are never reused.   Since: 0.1
  */
 enum ck_nri_policy {
-	CK_NRI_IGNORE = 1,   /* nothing; no event waits for it while it is overdue */
+	CK_NRI_IGNORE = 1,   /* nothing */
 	/* an error as its answer fails the event: the default, as in containerd and CRI-O */
 	CK_NRI_ERROR = 2,
 	CK_NRI_FAIL = 3,     /* a late answer or a broken connection fails it, too */
@@ -158,12 +159,10 @@ struct ck_nri_options {
 	const char *status_path;
 	const char *runtime_name, *runtime_version; /* ["crikeep", ck_version()] */
 	uint64_t registration_timeout;  /* from the connection to RegisterPlugin [5 s] */
-	/* for one event; then the plugin is overdue, and the event goes on [2 s] */
+	/* for one event; then the plugin is overdue, and the event goes on [2 s]. A plugin that is
+	 * overdue for five times as long is disconnected */
 	uint64_t request_timeout;
 	uint64_t synchronize_timeout;   /* for the whole first list [10 s] */
-	/* a plugin that is overdue for longer is disconnected [10 s] */
-	uint64_t late_max;
-	int disconnect_at_once;         /* 1: an overdue plugin is disconnected, as in Go */
 	/* of plugins without a rule [CK_NRI_ERROR]; not CK_NRI_REQUIRED */
 	enum ck_nri_policy policy;
 	const struct ck_nri_rule *rules;
@@ -293,11 +292,11 @@ int ck_nri_listens(struct ck_nri *nri, enum ck_nri_event event, enum ck_kind kin
 
 /* ---- who is there ---------------------------------------------------------------------------- */
 
-/* A connected plugin. Borrowed for the call.   Since: 0.1 */
+/* A plugin: connected, or not any more. Borrowed for the call.   Since: 0.1 */
 struct ck_nri_plugin {
 	size_t size;
 	const char *name;  /* "NN-name"; "" while it has not registered */
-	/* "connected", "registered", "synchronizing", "ready", "overdue", "absent" */
+	/* "connected", "registered", "synchronizing", "ready", "overdue", "absent", "gone" */
 	const char *state;
 	enum ck_nri_policy policy;
 	int launched;
@@ -308,12 +307,14 @@ struct ck_nri_plugin {
 	uint64_t since;    /* when it connected */
 	uint64_t overdue_since; /* 0: it is not */
 	uint64_t sent, late, failed; /* events sent, not answered in time, answered with an error */
-	/* "RunPodSandbox: UNKNOWN", without the plugin's text, which may repeat secrets; "" none */
+	/* "RunPodSandbox: UNKNOWN", or why it was disconnected; without the plugin's text, which
+	 * may repeat secrets; "" none */
 	const char *last_error;
 };
 /*
- * ck_nri_plugins - call @fn for each connection in index order, and then for each required plugin
- * that is absent, by the name of its rule
+ * ck_nri_plugins - call @fn for each connection in index order, then for each required plugin that
+ * is absent, by the name of its rule, and then for the last plugins whose connections have ended
+ * with an error and that have not registered again
  * @fn: is called with a lock held, and calls no function of this library
  * Return: 0, or what @fn returned if not 0, -CK_EFORK.   Since: 0.1
  */

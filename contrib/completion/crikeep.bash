@@ -34,7 +34,7 @@ _crikeep_values() {
 	*:--output | *:-o) echo 'table json yaml' ;;
 	list:--kind | ls:--kind) echo 'sandbox container' ;;
 	list:--state | ls:--state) echo 'creating kept committing committed evicting gone' ;;
-	plugins:--state) echo 'connected registered synchronizing ready overdue absent' ;;
+	plugins:--state) echo 'connected registered synchronizing ready overdue absent gone' ;;
 	pods:--api | drive:--api) echo 'v1 v1alpha2' ;;
 	drive:--rpc) echo 'RunPodSandbox CreateContainer' ;;
 	drive:--host-network) return 1 ;;

@@ -122,6 +122,8 @@
 #define CK_TTRPC_OUT_MAX   (16u << 20)
 /* connections; their names fit into the list of one entry (CK_TOLD_MAX) */
 #define CK_NRI_PLUGINS_MAX 60u
+/* of those that are gone, whose last errors are shown; the oldest make room */
+#define CK_NRI_GONE_MAX    16u
 /* a create request that plugins change, unpacked: 16 MiB of texts take 64 */
 #define CK_APPLY_MAX       (256u << 20)
 #define CK_NRI_NAME_MAX    63u      /* "NN-name"; plugins have 10 to 30 */
@@ -148,8 +150,9 @@
 #define CK_NRI_REQUEST_TIMEOUT      (2 * CK_NS_PER_S)  /* * Go's */
 /* * critest's plugin takes a little over 2 s */
 #define CK_NRI_SYNCHRONIZE_TIMEOUT  (10 * CK_NS_PER_S)
-/* * a plugin that is late for longer is disconnected (H5) */
-#define CK_NRI_LATE_MAX             (10 * CK_NS_PER_S)
+/* an overdue plugin has so many request_timeouts more, 10 s by default, and is disconnected (H5):
+ * nobody waits for it, and one that hangs may recover by connecting anew */
+#define CK_NRI_OVERDUE_TIMES        5u
 #define CK_NRI_DESCRIBE_AGAIN       (250 * CK_NS_PER_MS) /* doubling, to 2 s */
 /* if the runtime cannot describe an object by then, the event fails */
 #define CK_NRI_DESCRIBE_MAX         (30 * CK_NS_PER_S)

@@ -34,15 +34,15 @@ struct seen {
 	size_t shown_n;
 };
 
-#define STATES "connected, registered, synchronizing, ready, overdue or absent"
+#define STATES "connected, registered, synchronizing, ready, overdue, absent or gone"
 
 static const struct argp_option options[] = {
 	{ "quiet", 'q', NULL, 0, "Print names only, one per line", 0 },
 	{ "no-trunc", OPT_NO_TRUNC, NULL, 0, "Print whole texts, and every column on any terminal",
 	  0 },
 	{ "state", OPT_STATE, "STATE", 0,
-	  "Only plugins in this state: connected, registered, synchronizing, ready, overdue or "
-	  "absent",
+	  "Only plugins in this state: connected, registered, synchronizing, ready, overdue, "
+	  "absent or gone",
 	  0 },
 	{ 0 },
 };
@@ -50,7 +50,8 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	static const char *const states[] = { "connected", "registered", "synchronizing",
-					      "ready",     "overdue",    CK_STATUS_ABSENT };
+					      "ready",     "overdue",    CK_STATUS_ABSENT,
+					      CK_STATUS_GONE };
 	struct arguments *args = state->input;
 	switch (key) {
 	case 'q':
@@ -121,6 +122,11 @@ static bool is_absent(const struct ck_nri_plugin *plugin)
 	return strcmp(plugin->state, CK_STATUS_ABSENT) == 0;
 }
 
+static bool is_connected(const struct ck_nri_plugin *plugin)
+{
+	return !is_absent(plugin) && strcmp(plugin->state, CK_STATUS_GONE) != 0;
+}
+
 static int choose(const struct arguments *args, struct seen *seen)
 {
 	int worst = CK_EXIT_YES;
@@ -129,7 +135,7 @@ static int choose(const struct arguments *args, struct seen *seen)
 		for (size_t i = 0; i < seen->status->n; i++) {
 			bool is = is_called(&seen->status->plugins[i], args->names[j]);
 			seen->shown[i] = seen->shown[i] || is;
-			found = found || (is && !is_absent(&seen->status->plugins[i]));
+			found = found || (is && is_connected(&seen->status->plugins[i]));
 		}
 		if (!found || !seen->alive) {
 			ck_print_error("plugin '%s' is not connected", args->names[j]);
@@ -305,7 +311,7 @@ static void print(const struct arguments *args, const struct seen *seen)
 	if (args->quiet) {
 		for (size_t i = 0; i < seen->status->n; i++)
 			if (seen->shown[i] && seen->alive && *seen->status->plugins[i].name &&
-			    (args->state || !is_absent(&seen->status->plugins[i])))
+			    (args->state || is_connected(&seen->status->plugins[i])))
 				ck_print_line(stdout, "%s", seen->status->plugins[i].name);
 	} else if (ck_cli.output != CK_OUTPUT_TABLE) {
 		print_tree(seen);
@@ -323,7 +329,8 @@ int ck_cmd_plugins(int argc, char **argv)
 		.parser = parse,
 		.args_doc = "[PLUGIN...]",
 		.doc = "List the connected NRI plugins, in the order in which they are called, "
-		       "and the required plugins that are absent. For each: its state and policy, "
+		       "the required plugins that are absent, and plugins that are gone because of "
+		       "an error. For each: its state and policy, "
 		       "the events that wait for it, for how long an answer is overdue, how many "
 		       "events it was sent, answered too late and answered with an error, its last "
 		       "error, and the events it subscribed to. A PLUGIN is named NN-name or name."

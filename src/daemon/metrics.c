@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "cache/gauges.h"
+#include "hooks/status-file.h"
 #include "src/base/bytes.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
@@ -156,7 +157,8 @@ static void put_routes(struct text *text, const char *name, const char *help, bo
 /* ---- plugins --------------------------------------------------------------------------------- */
 
 static const char *const plugin_states[] = { "connected", "registered", "synchronizing",
-					     "ready",     "overdue",    "absent" };
+					     "ready",     "overdue",    CK_STATUS_ABSENT,
+					     CK_STATUS_GONE };
 
 struct plugins { /* by name; two connections may have the same name */
 	struct {
@@ -175,7 +177,8 @@ static int count_plugin(const struct ck_nri_plugin *plugin, void *userdata)
 		plugins->states[state] += !strcmp(plugin->state, plugin_states[state]);
 	while (i < plugins->n && strcmp(plugins->all[i].name, plugin->name) != 0)
 		i++;
-	if (!*plugin->name || !strcmp(plugin->state, "absent") || i == CK_COUNT(plugins->all))
+	if (!*plugin->name || !strcmp(plugin->state, CK_STATUS_ABSENT) ||
+	    i == CK_COUNT(plugins->all))
 		return 0;
 	if (i == plugins->n)
 		snprintf(plugins->all[plugins->n++].name, sizeof(plugins->all[i].name), "%s",
@@ -208,7 +211,8 @@ static void put_nri(struct text *text, const struct ck_metrics *m)
 	ck_nri_plugins(m->nri, count_plugin, &plugins);
 	put_family(
 		text, "crikeepd_nri_plugins", "gauge",
-		"Connected NRI plugins by state; absent: required plugins that are not connected");
+		"NRI plugins by state; absent: required and not connected; gone: disconnected with "
+		"an error and not back");
 	for (size_t i = 0; i < CK_COUNT(plugin_states); i++)
 		put(text, "crikeepd_nri_plugins{state=\"%s\"} %" PRIu64 "\n", plugin_states[i],
 		    plugins.states[i]);

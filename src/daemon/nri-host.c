@@ -331,8 +331,6 @@ static int open_nri(struct ck_plugging *plugging, const struct ck_plugins *plugi
 		.status_path = status,
 		.registration_timeout = conf->nri.registration_timeout,
 		.request_timeout = conf->nri.request_timeout,
-		.late_max = conf->nri.late_max,
-		.disconnect_at_once = conf->nri.late_max == 0,
 		.policy = conf->nri.policy,
 		.rules = rules,
 		.rules_n = rules_n,

@@ -738,7 +738,6 @@ static void choose_options(struct schedule *s, struct ck_nri_rule *rules)
 	s->w->options.rules = rules;
 	s->w->options.rules_n = chance(s, 5);
 	s->w->options.policy = policies[chance(s, 3)];
-	s->w->options.disconnect_at_once = !chance(s, 6);
 	s->f->options.hand_back = chance(s, 4) ? CK_REPEAT : CK_OFFER;
 }
 

@@ -410,7 +410,7 @@ static int look(const struct ck_nri_plugin *plugin, void *userdata)
 	static char error[600], name[80], state[32];
 	static struct ck_nri_plugin copy;
 	struct look *l = userdata;
-	l->n++;
+	l->n += strcmp(plugin->state, "gone") != 0;
 	if (!l->name || strcmp(plugin->name, l->name))
 		return 0;
 	copy = *plugin; /* its texts are borrowed for this call */

@@ -96,7 +96,7 @@ struct plugin *nw_ready(struct nw *w, const char *name);
 void nw_adopt(struct nw *w, struct plugin *plugin);
 /* what ck_nri_plugins() says; static; NULL: nothing */
 struct ck_nri_plugin *nw_plugin(struct nw *w, const char *name);
-size_t nw_connected(struct nw *w);                               /* how many it lists */
+size_t nw_connected(struct nw *w); /* how many it lists that are not gone */
 
 /* objects. nw_pod(), nw_container(): known to the host and not visible yet */
 struct nw_object *nw_pod(struct nw *w, const char *id);

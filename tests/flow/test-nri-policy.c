@@ -341,6 +341,184 @@ static void a_stalled_plugin_holds_up_one_pod_after_the_other_not_all(void **sta
 	nw_free(w);
 }
 
+/* ---- a plugin that hangs harms itself -------------------------------------------------------- */
+
+#define EVERYTHING 0x3fffu
+
+/* an event, until it has ended */
+static void tell(struct nw *w, enum ck_nri_event event, const char *id)
+{
+	struct nw_sent sent;
+	nw_send(w, event, id, &sent);
+	nw_settle(w);
+	for (unsigned i = 0; !sent.ended && i < 1000; i++)
+		nw_advance(w, 10 * MS);
+	assert_int_equal(sent.ended, 1);
+	if (sent.refusal[0])
+		fail_msg("event %d of %s: %s", (int)event, id, sent.refusal);
+	nw_sent_free(&sent);
+}
+
+/* in time order: the whole life of pod number @i, and of a container in it */
+static void live(struct nw *w, unsigned i)
+{
+	char pod[16], container[16];
+	snprintf(pod, sizeof(pod), "s%u", i);
+	snprintf(container, sizeof(container), "c%u", i);
+	nw_pod(w, pod);
+	assert_int_equal(nw_choose(w, pod, NULL, 0), 0);
+	tell(w, CK_NRI_RUN_POD_SANDBOX, pod);
+	nw_container(w, container, pod);
+	assert_int_equal(nw_choose(w, container, NULL, 0), 0);
+	tell(w, CK_NRI_CREATE_CONTAINER, container);
+	for (int event = CK_NRI_POST_CREATE_CONTAINER; event <= CK_NRI_REMOVE_CONTAINER; event++)
+		tell(w, (enum ck_nri_event)event, container);
+	tell(w, CK_NRI_STOP_POD_SANDBOX, pod);
+	tell(w, CK_NRI_REMOVE_POD_SANDBOX, pod);
+}
+
+static void a_frozen_plugin_costs_one_deadline(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	struct plugin *p[3];
+	for (unsigned i = 0; i < 3; i++) {
+		p[i] = nw_join(w, i == 0 ? "10-good" : i == 1 ? "20-frozen" : "30-good");
+		p[i]->mask = EVERYTHING;
+		nw_settle(w);
+	}
+	p[1]->deaf = true; /* as after SIGSTOP */
+	uint64_t began = nw_now(w);
+	for (unsigned i = 0; i < 20; i++)
+		live(w, i);
+	uint64_t took = nw_now(w) - began;
+	if (took > CK_NRI_REQUEST_TIMEOUT)
+		fail_msg("20 pods took %llu ms", (unsigned long long)(took / MS));
+	for (unsigned i = 0; i < 3; i += 2)
+		for (int event = 1; event <= CK_NRI_REMOVE_CONTAINER; event++)
+			assert_int_equal(plugin_count(p[i], event, NULL), 20);
+	assert_int_equal(plugin_count(p[2], CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT, NULL), 20);
+	nw_free(w);
+}
+
+/* the deadline of the first is the deadline of all that wait for the same plugin */
+static void those_who_wait_for_it_already_go_on(void **state)
+{
+	struct nw_sent sent[4];
+	(void)state;
+	struct nw *w = nw_started();
+	struct plugin *frozen = nw_ready(w, "20-frozen"), *good = nw_ready(w, "30-good");
+	frozen->deaf = true;
+	for (unsigned i = 0; i < 4; i++) {
+		char pod[16];
+		snprintf(pod, sizeof(pod), "s%u", i);
+		nw_pod(w, pod);
+		assert_int_equal(nw_choose(w, pod, NULL, 0), 0);
+		nw_send(w, CK_NRI_RUN_POD_SANDBOX, pod, &sent[i]);
+		nw_settle(w);
+		nw_advance(w, 500 * MS);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(sent[i].ended, 1);
+	assert_int_equal(plugin_count(good, CK_NRI_RUN_POD_SANDBOX, NULL), 4);
+	nw_free(w);
+}
+
+/* one that can fail an event is waited for each time, but not at an end, which it cannot fail */
+static void who_can_fail_it_is_waited_for(void **state)
+{
+	struct nw_sent sent;
+	(void)state;
+	struct nw *w = with_rules();
+	struct plugin *slow = nw_ready(w, "10-fail");
+	nw_run(w, "s1");
+	slow->deaf = true;
+	for (unsigned i = 2; i < 4; i++) {
+		const char *id = i == 2 ? "s2" : "s3";
+		nw_pod(w, id);
+		assert_int_equal(nw_choose(w, id, NULL, 0), 0);
+		nw_send(w, CK_NRI_RUN_POD_SANDBOX, id, &sent);
+		nw_advance(w, 1990 * MS);
+		assert_int_equal(sent.ended, 0);
+		nw_advance(w, 10 * MS);
+		assert_int_equal(sent.ended, 1);
+		assert_string_equal(sent.refusal, "plugin 10-fail: no answer within 2s");
+	}
+	assert_string_equal(nw_plugin(w, "10-fail")->state, "overdue");
+	nw_send(w, CK_NRI_STOP_POD_SANDBOX, "s1", &sent);
+	nw_settle(w);
+	assert_int_equal(sent.ended, 1);
+	nw_free(w);
+}
+
+/* A validator that hangs is no exception: by default its silence fails nothing. */
+static void a_validator_that_hangs_fails_nothing_by_default(void **state)
+{
+	(void)state;
+	for (int policy = CK_NRI_IGNORE; policy <= CK_NRI_FAIL; policy++) {
+		struct nw *w = with_rules();
+		struct nw_sent sent;
+		struct plugin *p = nw_join(w, plugins[policy]);
+		p->mask = 1u << (CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT - 1);
+		nw_settle(w);
+		nw_run(w, "s1");
+		plugin_rule(p, CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT, PLUGIN_HOLDS, 0);
+		for (unsigned i = 0; i < 2; i++) {
+			const char *id = i ? "c2" : "c1";
+			nw_container(w, id, "s1");
+			assert_int_equal(nw_choose(w, id, NULL, 0), 0);
+			nw_send(w, CK_NRI_CREATE_CONTAINER, id, &sent);
+			nw_settle(w);
+			assert_int_equal(sent.ended, i == 1 && policy < CK_NRI_FAIL);
+			nw_advance(w, 2 * S);
+			assert_int_equal(sent.ended, 1);
+			assert_int_equal(sent.refusal[0] != '\0', policy == CK_NRI_FAIL);
+			nw_sent_free(&sent);
+		}
+		/* nor is it asked when nobody waits for what it says */
+		plugin_rule(p, CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT, PLUGIN_AGREES, 0);
+		plugin_release(p);
+		nw_settle(w);
+		assert_int_equal(plugin_count(p, CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT, NULL),
+				 policy < CK_NRI_FAIL ? 1 : 2);
+		nw_free(w);
+	}
+}
+
+static void why_a_plugin_was_disconnected_is_seen(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	struct plugin *slow = nw_ready(w, "10-a"), *other = nw_ready(w, "20-b");
+	plugin_rule(slow, CK_NRI_RUN_POD_SANDBOX, PLUGIN_HOLDS, 0);
+	nw_run(w, "s1");
+	nw_advance(w, 2 * S + CK_NRI_OVERDUE_TIMES * CK_NRI_REQUEST_TIMEOUT);
+	assert_true(slow->ended);
+	plugin_close(other); /* as it wanted: there is nothing to say of it */
+	nw_settle(w);
+	assert_null(nw_plugin(w, "20-b"));
+	const struct ck_nri_plugin *gone = nw_plugin(w, "10-a");
+	assert_non_null(gone);
+	assert_string_equal(gone->state, "gone");
+	assert_string_equal(gone->last_error, "RunPodSandbox: no answer within 12s");
+	assert_int_equal(gone->late, 1);
+	assert_int_equal(gone->events, 0);
+	nw_ready(w, "10-a");
+	assert_string_equal(nw_plugin(w, "10-a")->state, "ready");
+	assert_int_equal(nw_connected(w), 1);
+	/* the oldest make room */
+	for (unsigned i = 0; i <= CK_NRI_GONE_MAX; i++) {
+		char name[16];
+		snprintf(name, sizeof(name), "%02u-broken", i);
+		plugin_write(nw_ready(w, name), "\0\0\0\3\xff\xff\xff\xff", 8);
+		nw_settle(w);
+	}
+	assert_null(nw_plugin(w, "00-broken"));
+	assert_string_equal(nw_plugin(w, "01-broken")->state, "gone");
+	assert_int_equal(nw_connected(w), 1);
+	nw_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -354,6 +532,11 @@ int main(void)
 		cmocka_unit_test(who_is_ignored_is_waited_for_once),
 		cmocka_unit_test(each_is_waited_for_its_own_deadline_only),
 		cmocka_unit_test(a_stalled_plugin_holds_up_one_pod_after_the_other_not_all),
+		cmocka_unit_test(a_frozen_plugin_costs_one_deadline),
+		cmocka_unit_test(those_who_wait_for_it_already_go_on),
+		cmocka_unit_test(who_can_fail_it_is_waited_for),
+		cmocka_unit_test(a_validator_that_hangs_fails_nothing_by_default),
+		cmocka_unit_test(why_a_plugin_was_disconnected_is_seen),
 	};
 	return CK_TEST_MAIN(tests);
 }

@@ -279,16 +279,16 @@ static void what_is_withdrawn_unsent_was_not_told(void **state)
 	bumped.attempt = 1;
 	join(s, 0, "10-net", RUN | STOP | REMOVE);
 	plugin_rule(s->plugins[0], CK_NRI_RUN_POD_SANDBOX, PLUGIN_HOLDS, 0);
-	struct ck_turn *turn = make(s, &first, "s1");
-	fx_advance(s->f, CK_NRI_REQUEST_TIMEOUT);
-	settle(s);
-	fx_answered_with(s->f, turn, "s1");
-	ck_turn_free(turn);
-	turn = make(s, &second, "s2"); /* its event waits behind the one that is held */
+	struct ck_turn *held = make(s, &first, "s1");
+	struct ck_turn *behind = make(s, &second, "s2"); /* its event waits behind that one */
 	struct ck_turn *newer = fx_wait(s->f, &bumped);
 	settle(s);
 	assert_int_equal(fx_decision(s->f, newer), CK_CREATE);
-	ck_turn_free(turn);
+	fx_advance(s->f, CK_NRI_REQUEST_TIMEOUT);
+	settle(s);
+	fx_answered_with(s->f, held, "s1");
+	ck_turn_free(held);
+	ck_turn_free(behind);
 	ck_turn_free(newer);
 	assert_true(fx_was_destroyed(s->f, "s2"));
 	assert_string_equal(fx_told(s->f), "TOLD s1: 10-net");
@@ -347,7 +347,13 @@ static void the_status_file_shows_who_is_connected(void **state)
 	assert_string_equal(s->status->plugins[0].name, "05-first"); /* as they are called */
 	plugin_close(s->plugins[0]);
 	settle(s);
-	seen(s, 1, "05-first");
+	plugin = seen(s, 2, "10-slow"); /* what was wrong with it can still be seen */
+	assert_string_equal(plugin->state, CK_STATUS_GONE);
+	assert_int_equal(plugin->late, 1);
+	assert_non_null(strstr(plugin->last_error, "RunPodSandbox"));
+	assert_string_equal(s->status->plugins[0].name, "05-first");
+	join(s, 0, "10-slow", RUN);
+	assert_string_equal(seen(s, 2, "10-slow")->state, "ready");
 }
 
 /* why nothing is handed over is to be seen where one looks for it */

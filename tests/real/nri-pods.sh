@@ -205,7 +205,7 @@ R12() {
 is_empty() { is "$("$@")" ''; }
 
 R13() {
-	stage '' --set=nri.request_timeout=300ms --set=nri.late_max=600ms \
+	stage '' --set=nri.request_timeout=300ms \
 		--set=nri.policies=b=fail || return
 	plugin 10-a
 	plugin 20-b
@@ -213,7 +213,7 @@ R13() {
 	run web
 	check 'who does not answer is disconnected' until_ 10 gone_from 10-a
 	check 'what it was asked for went on before' logged 'COMMITTING -> COMMITTED' \
-		'plugin 10-a: overdue'
+		'plugin 10-a: RunPodSandbox: no answer'
 	tell 20-b "RunPodSandbox/db wait $d/never"
 	try cri runp "$(pod db)"
 	check 'with policy "fail" the creation fails' refused 'plugin 20-b: no answer within'
@@ -471,7 +471,7 @@ R29() {
 # ---- order -------------------------------------------------------------------------------------
 
 R30() {
-	stage '' --set=nri.request_timeout=300ms --set=nri.late_max=30s || return
+	stage '' --set=nri.request_timeout=3s || return
 	plugin 10-a
 	tell 10-a "RunPodSandbox/web wait $d/go"
 	run web

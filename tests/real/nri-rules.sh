@@ -85,7 +85,7 @@ R41() {
 is_seen() { is "$(cri pods -q --no-trunc)" "$1"; }
 
 R42() {
-	stage '' --set=nri.request_timeout=500ms --set=nri.late_max=1s || return
+	stage '' --set=nri.request_timeout=500ms || return
 	tell 10-a "RunPodSandbox/web wait $d/go"
 	plugin 10-a -reconnect 300ms
 	run web
@@ -206,8 +206,7 @@ H4() {
 }
 
 H5() {
-	stage '' --set=nri.request_timeout=500ms --set=nri.late_max=30s \
-		--set=nri.policies=a=ignore || return
+	stage '' --set=nri.request_timeout=3s || return
 	plugin 10-a
 	plugin 20-b
 	tell 10-a "RunPodSandbox/web wait $d/go"
@@ -303,8 +302,7 @@ H10() {
 # a plugin that does nothing any more holds a commit for its own deadline, and the others only where
 # they come after it
 stalled() {
-	stage '' --set=nri.request_timeout=3s --set=nri.late_max=60s \
-		--set=nri.policies=b=ignore || return
+	stage '' --set=nri.request_timeout=3s || return
 	plugin 10-a
 	plugin 20-b
 	stalled=$plugin_pid
@@ -319,11 +317,37 @@ stalled() {
 		$(($(when 30-c call RunPodSandbox web) - $(when 10-a call RunPodSandbox web))) \
 		2900000
 	try cri runp "$(pod db)"
-	check 'another pod does not wait, as its answer does not matter' within 0 2900
+	check 'another pod does not wait for it again' within 0 2900
 	kill -CONT "$stalled"
 	check 'it hears of both when it goes on' until_ 10 hears 20-b db RunPodSandbox
 	check 'nobody was disconnected' is "$(state_of 10-a), $(state_of 20-b), $(state_of 30-c)" \
 		'start up, start up, start up'
+}
+
+# one that does nothing any more, and has subscribed to everything, costs one deadline and fails
+# nothing
+frozen() {
+	stage '' --set=nri.request_timeout=3s || return
+	plugin 10-a -events all
+	plugin 20-b -events all
+	frozen=$plugin_pid
+	plugin 30-c -events all
+	kill -STOP "$frozen"
+	run web
+	web=$out
+	check 'the first one waits for it' at_least "$took" 3000
+	make_in "$web" main
+	check 'the second one does not' within 0 2900
+	check 'the container is started' cri start "$out"
+	check 'and removed with its pod' says RemovePodSandbox "$web"
+	check 'the others have heard all of it' is "$(heard 10-a main)" "$(heard 30-c main)"
+	check 'and of its end' has "$(heard 30-c main)" 'PostStartContainer StopContainer Remove'
+	check 'who does not answer is disconnected' until_ 25 plugin_is 20-b gone
+	check 'and why can be seen' grep -q 'RunPodSandbox: no answer within 18s' "$d/plugins"
+}
+plugin_is() {
+	"$crikeep" plugins --state-dir="$d/kept" "$1" --no-trunc >"$d/plugins" 2>&1
+	grep -q "$2" "$d/plugins" || { cat "$d/plugins"; return 1; }
 }
 
 # ---- what CRI-O does (facts of its code), and we do not ----------------------------------------

@@ -81,8 +81,7 @@ static void defaults_are_those_of_the_limits(void **state)
 	assert_string_equal(conf.nri.socket, "/var/run/nri/nri.sock");
 	assert_string_equal(conf.nri.plugin_dir, "/opt/nri/plugins");
 	assert_string_equal(conf.nri.config_dir, "/etc/nri/conf.d");
-	assert_true(conf.nri.registration_timeout == CK_NRI_REGISTRATION_TIMEOUT &&
-		    conf.nri.late_max == CK_NRI_LATE_MAX);
+	assert_true(conf.nri.registration_timeout == CK_NRI_REGISTRATION_TIMEOUT);
 	assert_true(conf.nri.request_timeout == CK_NRI_REQUEST_TIMEOUT &&
 		    conf.nri.evict_grace == CK_NRI_EVICT_GRACE);
 	assert_int_equal(conf.nri.policy, CK_NRI_ERROR);
@@ -115,7 +114,7 @@ static const char every_key[] =
 	"  compare_sandbox_config: true, ignore_annotations: []}\n"
 	"nri: {enabled: true, socket: '', plugin_dir: /p, config_dir: '', "
 	"registration_timeout: 1s,\n"
-	"  request_timeout: 100ms, late_max: 0s, policy: fail, policies: [10-a=ignore, "
+	"  request_timeout: 100ms, policy: fail, policies: [10-a=ignore, "
 	"b.c=required],\n"
 	"  adjust: before-create, evict_grace: 0s}\n"
 	"limits:\n"
@@ -154,7 +153,7 @@ static void every_key_is_read(void **state)
 	assert_string_equal(conf.nri.config_dir, "");
 	assert_true(conf.nri.registration_timeout == CK_NS_PER_S &&
 		    conf.nri.request_timeout == 100 * CK_NS_PER_MS);
-	assert_true(conf.nri.late_max == 0 && conf.nri.evict_grace == 0);
+	assert_true(conf.nri.evict_grace == 0);
 	assert_int_equal(conf.nri.policy, CK_NRI_FAIL);
 	assert_int_equal(conf.nri.adjust, CK_NRI_BEFORE_CREATE);
 	size_t len = 0;

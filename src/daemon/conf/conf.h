@@ -14,7 +14,7 @@
 #include "src/crikeep-nri.h"
 
 #define CK_CONF_PATH "/etc/crikeep/crikeep.yaml"
-#define CK_CONF_KEYS 36u
+#define CK_CONF_KEYS 35u
 
 struct ck_conf_nri { /* plugins: as in struct ck_nri_options, except for the paths */
 	bool enabled;
@@ -22,7 +22,6 @@ struct ck_conf_nri { /* plugins: as in struct ck_nri_options, except for the pat
 	char *plugin_dir; /* of plugins to launch; "": none */
 	char *config_dir; /* their drop-in files */
 	uint64_t registration_timeout, request_timeout;
-	uint64_t late_max; /* 0: an overdue plugin is disconnected at once */
 	enum ck_nri_policy policy;
 	char **policies; /* "NAME=POLICY", NULL-terminated: ck_conf_policy() */
 	enum ck_nri_adjust adjust;

@@ -117,8 +117,6 @@ const struct ck_conf_key ck_conf_keys[] = {
 	  .help = "how long a plugin may take to register" },
 	{ "nri.request_timeout", SPAN(nri.request_timeout, CK_NRI_REQUEST_TIMEOUT, SHORTEST),
 	  .help = "how long a plugin may take for one event before it is overdue" },
-	{ "nri.late_max", SPAN(nri.late_max, CK_NRI_LATE_MAX, 0),
-	  .help = "how long it may be overdue before it is disconnected; 0s: at once" },
 	{ "nri.policy", WORD(nri.policy, policies, CK_NRI_ERROR), FLAG("nri-policy", "POLICY"),
 	  .help = "what the failure of a plugin does: ignore, error, fail" },
 	{ "nri.policies", TEXT(POLICIES, nri.policies, NULL),
