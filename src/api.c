@@ -316,6 +316,49 @@ void ck_turn_free(struct ck_turn *turn)
 		ck_turn_free_impl(turn);
 }
 
+/* The answer of a turn that is decided; without one, of what its beginning returned. */
+static void answer_with(struct ck_turn *turn, int r, ck_answer_cb *answer, void *userdata,
+			struct ck_error *why)
+{
+	struct ck_reply reply = { .size = sizeof(reply) };
+	struct ck_status status = { .size = sizeof(status) };
+	if (r == CK_HAND_BACK && ck_turn_reply(turn, &reply) == 0) {
+		bool sent = answer(&reply, NULL, userdata) == CK_DELIVERED;
+		ck_turn_answered(turn, sent ? CK_DELIVERED : CK_LOST);
+		return;
+	}
+	if (r > 0)
+		*why = *ck_turn_error(turn);
+	if (r != -CK_EFAILED || ck_turn_status(turn, &status) < 0) {
+		status.grpc = ck_error_grpc(why);
+		status.message = why->text;
+	}
+	answer(NULL, &status, userdata);
+}
+
+int ck_create(struct ck_cache *cache, const struct ck_request *request, ck_create_cb *create,
+	      ck_answer_cb *answer, void *userdata, struct ck_error *err)
+{
+	struct ck_turn *turn = NULL;
+	struct ck_error why = { 0 };
+	if (!create || !answer)
+		return bad(err, "no function that creates, or none that answers");
+	int r = ck_turn_begin(cache, request, &turn, &why);
+	while (r == CK_CREATE || r == CK_WAIT) {
+		if (r == CK_CREATE) {
+			create(turn, userdata);
+			ck_turn_lost(turn, NULL); /* if it has not said how that ended */
+		}
+		r = ck_turn_wait(turn, &why);
+	}
+	if (r != -CK_EFORK) /* the parent answers */
+		answer_with(turn, r, answer, userdata, &why);
+	if (r != CK_HAND_BACK && err)
+		*err = why;
+	ck_turn_free(turn);
+	return r;
+}
+
 /* ---- what the host sees pass by -------------------------------------------------------------- */
 
 static int enter_about(struct ck_cache *cache, enum ck_kind kind, const char *id)

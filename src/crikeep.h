@@ -6,7 +6,12 @@
  * out, and hands it back when the kubelet repeats the request.
  *
  * A host (a container runtime, or a proxy in front of one) opens one cache and passes every create
- * through a turn:
+ * through a turn. With a thread for each call, that is one call, with a function that creates and
+ * one that answers:
+ *
+ *	r = ck_create(cache, &request, create, answer, userdata, &err);
+ *
+ * With an event loop, or if answers are sent elsewhere, its steps are:
  *
  *	r = ck_turn_begin(cache, &request, &turn, &err);
  *	if (r == CK_WAIT)
@@ -23,7 +28,7 @@
  *	}
  *	ck_turn_free(turn);
  *
- * Do not leave out ck_turn_answered(). Until it, or ck_object_used(), has said that the answer
+ * Do not leave out ck_turn_answered() then. Until it, or ck_object_used(), has said that the answer
  * arrived, a container that was not started counts as not answered. After a restart it is hidden,
  * and kept for a repeated request that the kubelet does not send (K25).
  *
@@ -38,7 +43,7 @@
  * on failure only. @err may always be NULL.
  *
  * Threads. Every function may be called from any thread unless its comment says otherwise. No
- * function blocks except ck_turn_wait() and ck_cache_close(). No lock is held while the host or a
+ * function blocks except ck_create(), ck_turn_wait() and ck_cache_close(). No lock is held while the host or a
  * hook is called. 64 KiB of stack are enough.
  *
  * Ownership. Inputs are copied unless a comment says otherwise. The comment on borrowed data says
@@ -622,6 +627,23 @@ int ck_turn_answered(struct ck_turn *turn, enum ck_delivery delivery);
  * Not while ck_turn_wait() runs. Since: 0.1
  */
 void ck_turn_free(struct ck_turn *turn);
+/*
+ * ck_create - the whole turn of one caller: begin it, wait, have it created if need be, and answer.
+ * It blocks, and needs an event loop in another thread. Both functions are called in this thread.
+ * @create: create it, and say how that ended: ck_turn_finish(), ck_turn_fail() or ck_turn_lost().
+ * What these return need not be looked at. Without them the outcome is unknown (K8), and @create may
+ * be called once more.
+ * @answer: called exactly once. The caller gets @reply, or if that is NULL, @status; both are
+ * borrowed for the call. Return CK_DELIVERED if it was sent, CK_LOST if not.
+ * Return: CK_HAND_BACK after a reply; CK_BUSY, CK_KEPT and the errors of ck_turn_begin() and
+ * ck_turn_wait() after a status, and @err says why. Nobody is answered in a child (-CK_EFORK), or
+ * without a function for it (-CK_EINVAL). Since: 0.1
+ */
+typedef void ck_create_cb(struct ck_turn *turn, void *userdata);
+typedef enum ck_delivery ck_answer_cb(const struct ck_reply *reply, const struct ck_status *status,
+				      void *userdata);
+int ck_create(struct ck_cache *cache, const struct ck_request *request, ck_create_cb *create,
+	      ck_answer_cb *answer, void *userdata, struct ck_error *err);
 
 /* ---- calls and events that the host sees ----------------------------------------------------- */
 

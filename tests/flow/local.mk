@@ -6,6 +6,7 @@ flow_tests = \
 	tests/flow/test-border \
 	tests/flow/test-border-calls \
 	tests/flow/test-border-process \
+	tests/flow/test-create \
 	tests/flow/test-decisions \
 	tests/flow/test-embed \
 	tests/flow/test-nri-events \

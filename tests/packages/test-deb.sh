@@ -175,6 +175,7 @@ examples() {
 	compile embed-blocking "$examples"/{embed-blocking,common,toy}.c &&
 		compile embed-loop "$examples"/{embed-loop,common,toy}.c &&
 		compile embed-nri "$examples/embed-nri.c" &&
+		compile keep "$examples/keep.c" &&
 		compile drive "$examples/drive.c"
 }
 keeps_configuration() {

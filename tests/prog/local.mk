@@ -7,6 +7,7 @@ prog_scripts = \
 	tests/prog/test-cli.sh \
 	tests/prog/test-cri.sh \
 	tests/prog/test-embed-nri.sh \
+	tests/prog/test-keep.sh \
 	tests/prog/test-metrics.sh \
 	tests/prog/test-simulate.sh
 
