@@ -63,6 +63,7 @@ int ck_gauges_read(struct ck_cache *cache, struct ck_gauges *ret_gauges)
 	}
 	gauges.counters = *ck_machine_counters(cache->machine);
 	ck_store_sizes(cache->store, &gauges.database, &gauges.wal);
+	gauges.wal_pid = ck_store_wal_pid(cache->store);
 	ck_round_leave(cache);
 	*ret_gauges = gauges;
 	return 0;

@@ -21,6 +21,7 @@ struct ck_gauges {
 	/* the database cannot be written, and memory is ahead of it (K32) */
 	bool degraded;
 	int64_t database, wal;                   /* bytes; -1: no such file */
+	long wal_pid;                            /* who makes the WAL grow; 0: nobody */
 	struct ck_counters counters;             /* since the database was made */
 };
 

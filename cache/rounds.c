@@ -252,6 +252,13 @@ static void writing_worked(struct ck_cache *cache, bool counters)
 			     "the database can be written again; its history has a gap");
 	cache->retry_at = ck_cache_now(cache) + CK_RETRY_WRITE; /* of rows that it refuses */
 	degraded(cache, false);
+	uint64_t wal;
+	long pid;
+	if (ck_store_pinned(cache->store, &wal, &pid))
+		ck_cache_log(cache, CK_LOG_WARNING,
+			     "the database's WAL has %llu MiB and cannot start anew: process %ld "
+			     "reads the database",
+			     (unsigned long long)(wal >> 20), pid);
 }
 
 static void writing_failed(struct ck_cache *cache, const struct ck_error *err)

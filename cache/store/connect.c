@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The connection of the writer: opened, checked and closed. */
+#include <time.h>
+
 #include "cache/store/store-int.h"
 
 /*
@@ -82,30 +84,6 @@ int ck_store_check_pages(sqlite3 *db, struct ck_error *err)
 	return r;
 }
 
-/*
- * The connection of the checkpointer. It is made here, and its WAL and shared memory are open
- * before it is handed over: no file must be opened by its path while files change their names.
- */
-static void give_checkpointer(struct ck_store *store)
-{
-	sqlite3 *db = NULL;
-	int64_t n;
-
-	if (!store->checkpointer)
-		return;
-	if (ck_sql_open(store->path, SQLITE_OPEN_READWRITE, &db, NULL) < 0)
-		return;
-	if (ck_sql_exec(db,
-			"PRAGMA mmap_size = 0; PRAGMA synchronous = NORMAL; PRAGMA "
-			"wal_autocheckpoint = 0",
-			NULL) < 0 ||
-	    ck_sql_number(db, "SELECT count(*) FROM sqlite_schema", &n, NULL) < 0) {
-		sqlite3_close(db);
-		return;
-	}
-	ck_checkpointer_use(store->checkpointer, db);
-}
-
 static int set_up(struct ck_store *store, sqlite3 *db, bool check, bool *ret_fresh,
 		  struct ck_error *err)
 {
@@ -128,6 +106,22 @@ static int set_up(struct ck_store *store, sqlite3 *db, bool check, bool *ret_fre
 	return r < 0 ? r : ck_store_read_counts(store, db, err);
 }
 
+/*
+ * A program that is stopped while it holds an exclusive lock makes SQLite wait up to 10 seconds.
+ * So look first, and wait for at most CK_BUSY_MS.
+ */
+int ck_store_wait_for_others(struct ck_store *store, struct ck_error *err)
+{
+	struct timespec pause = { 0, CK_NS_PER_MS };
+	long pid = ck_lock_holder(store->dirfd, true);
+
+	for (int i = 0; pid && i < CK_BUSY_MS; i++) {
+		nanosleep(&pause, NULL);
+		pid = ck_lock_holder(store->dirfd, true);
+	}
+	return pid ? ck_fail(err, CK_EIO, "process %ld holds a lock on the database", pid) : 0;
+}
+
 static int count_frames(void *userdata, sqlite3 *db, const char *name, int frames)
 {
 	struct ck_store *store = userdata;
@@ -140,8 +134,10 @@ static int count_frames(void *userdata, sqlite3 *db, const char *name, int frame
 int ck_store_connect(struct ck_store *store, bool check, bool *ret_fresh, struct ck_error *err)
 {
 	sqlite3 *db = NULL;
-	int r = ck_state_dir_prepare(store->dirfd, err);
+	int r = ck_store_wait_for_others(store, err);
 
+	if (r >= 0)
+		r = ck_state_dir_prepare(store->dirfd, err);
 	if (r >= 0)
 		r = ck_sql_open(store->path, SQLITE_OPEN_READWRITE, &db, err);
 	if (r >= 0)
@@ -153,10 +149,9 @@ int ck_store_connect(struct ck_store *store, bool check, bool *ret_fresh, struct
 	store->db = db;
 	store->counters_known = false;
 	store->moved = false;
-	store->frames = store->move_frames = 0;
-	store->woken = false;
+	store->frames = store->told_frames = 0;
 	sqlite3_wal_hook(db, count_frames, store);
-	give_checkpointer(store);
+	ck_store_hold(store, NULL); /* if not now, then when a round begins */
 	return 0;
 }
 
@@ -168,8 +163,6 @@ void ck_store_disconnect(struct ck_store *store, bool checkpoint)
 	}
 	if (!store->db)
 		return;
-	if (store->checkpointer)
-		ck_checkpointer_use(store->checkpointer, NULL);
 	/* The last connection to close writes the WAL back and removes it. With synchronous=OFF it
 	 * does not wait for a disk. */
 	sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, checkpoint ? 0 : 1, NULL);

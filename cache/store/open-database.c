@@ -8,6 +8,12 @@
 
 #include "cache/store/store-int.h"
 
+static void forget_copy(struct ck_store *store)
+{
+	sqlite3_close(store->copy);
+	store->copy = NULL;
+}
+
 /* ---- damage ---------------------------------------------------------------------------------- */
 
 int ck_store_set_aside(struct ck_store *store, char *ret_name, struct ck_error *err)
@@ -17,7 +23,7 @@ int ck_store_set_aside(struct ck_store *store, char *ret_name, struct ck_error *
 	ret_name[0] = '\0';
 	ck_store_rollback(store);
 	ck_store_disconnect(store, false);
-	ck_copy_close(&store->copy);
+	forget_copy(store);
 	store->set_aside_first = true;
 	int r = ck_state_dir_set_aside(store->dirfd, ret_name, err);
 	if (r < 0)
@@ -47,22 +53,22 @@ static int read_only(struct ck_store *store, struct ck_store_opened *opened,
 		     const struct ck_error *why, struct ck_error *err)
 {
 	int version;
-	int r = ck_copy_open(store->dirfd, &store->copy, err);
+	int r = ck_copy_open(store->dir, store->dirfd, &store->copy, err);
 
 	opened->no_database = true;
 	opened->why = *why;
 	if (r == -CK_ENOTFOUND)
 		return 0;
 	if (r >= 0)
-		r = ck_schema_check(store->copy.db, &version, err);
+		r = ck_schema_check(store->copy, &version, err);
 	if (r == 1) { /* its creation was never finished: there is none */
-		ck_copy_close(&store->copy);
+		forget_copy(store);
 		return 0;
 	}
 	if (r >= 0)
-		r = ck_store_check_pages(store->copy.db, err);
+		r = ck_store_check_pages(store->copy, err);
 	if (r >= 0)
-		r = ck_store_read_counts(store, store->copy.db, err);
+		r = ck_store_read_counts(store, store->copy, err);
 	return r < 0 ? r : 0;
 }
 
@@ -139,8 +145,6 @@ int ck_store_open(const char *dir, struct ck_store **ret_store, struct ck_store_
 	if (r >= 0)
 		r = ck_state_dir_key(store->dirfd, &store->key, &opened.key_made, err);
 	if (r >= 0) {
-		if (!ck_state_dir_is_memory(store->dirfd))
-			store->checkpointer = ck_checkpointer_new();
 		r = open_database(store, &opened, err);
 	}
 	if (r < 0) {
@@ -157,10 +161,8 @@ void ck_store_close(struct ck_store *store)
 	if (!store)
 		return;
 	ck_store_rollback(store);
-	ck_checkpointer_free(store->checkpointer);
-	store->checkpointer = NULL;
 	ck_store_disconnect(store, true);
-	ck_copy_close(&store->copy);
+	forget_copy(store);
 	if (store->dirfd >= 0)
 		close(store->dirfd); /* this also releases the lock */
 	explicit_bzero(&store->key, sizeof(store->key));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Readers: everything that is in a consistent copy (copy.c), checked, as plain structs. Also the
  * full check of a database. */
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -8,7 +9,7 @@
 #include "cache/store/store-int.h"
 
 /* @owner: NULL, or what gets what is known of the owner */
-static int open_copy(const char *dir, struct ck_copy *ret_copy, struct ck_reader *owner,
+static int open_copy(const char *dir, sqlite3 **ret_copy, struct ck_reader *owner,
 		     struct ck_error *err)
 {
 	CK_AUTO_FREE char *path = NULL;
@@ -21,7 +22,7 @@ static int open_copy(const char *dir, struct ck_copy *ret_copy, struct ck_reader
 		owner->owner_alive = ck_state_dir_owned(dirfd, &owner->owner_pid);
 		owner->owner_degraded = ck_state_dir_degraded(dirfd);
 	}
-	r = ck_copy_open(dirfd, ret_copy, err);
+	r = ck_copy_open(path, dirfd, ret_copy, err);
 	return ck_context(err, r, "'%s'", dir);
 }
 
@@ -108,23 +109,23 @@ static int read_history(sqlite3 *db, struct ck_reader *reader, struct ck_error *
 int ck_reader_open(const char *dir, unsigned what, struct ck_reader **ret_reader,
 		   struct ck_error *err)
 {
-	struct ck_copy copy = {0};
+	sqlite3 *copy = NULL;
 	struct ck_reader *reader = CK_NEW(struct ck_reader);
 
 	if (!reader)
 		return ck_nomem(err);
 	int r = open_copy(dir, &copy, reader, err);
 	if (r >= 0)
-		r = check_version(copy.db, &reader->schema, err);
+		r = check_version(copy, &reader->schema, err);
 	if (r >= 0 && what & (CK_READ_ROWS | CK_READ_DIGESTS))
-		r = read_rows(copy.db, reader, err);
+		r = read_rows(copy, reader, err);
 	if (r >= 0 && what & CK_READ_DIGESTS)
-		r = read_digests(copy.db, reader, err);
+		r = read_digests(copy, reader, err);
 	if (r >= 0 && what & CK_READ_HISTORY)
-		r = read_history(copy.db, reader, err);
+		r = read_history(copy, reader, err);
 	if (r >= 0 && what & CK_READ_COUNTERS)
-		r = ck_counters_read(copy.db, &reader->counters, err);
-	ck_copy_close(&copy);
+		r = ck_counters_read(copy, &reader->counters, err);
+	sqlite3_close(copy);
 	if (r < 0) {
 		ck_reader_free(reader);
 		return r;
@@ -289,17 +290,31 @@ static int check_all(sqlite3 *db, struct report *report, struct ck_error *err)
 	return r < 0 ? r : ck_counters_read(db, &counters, err);
 }
 
+/* The owner bounds the WAL, unless somebody reads it all the time. */
+static void check_wal(const char *dir, struct report *report)
+{
+	CK_AUTO_CLOSE int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int64_t wal = dirfd < 0 ? -1 : ck_state_dir_size(dirfd, CK_DB_WAL);
+	long pid = wal < (int64_t)CK_WAL_PINNED ? 0 : ck_lock_holder(dirfd, false);
+
+	if (pid)
+		found(report, "the WAL has %lld MiB: process %ld reads the database",
+		      (long long)(wal >> 20), pid);
+}
+
 int ck_reader_check(const char *dir, void (*say)(const char *finding, void *userdata),
 		    void *userdata, struct ck_error *err)
 {
 	struct report report = {say, userdata, 0};
-	struct ck_copy copy = {0};
+	sqlite3 *copy = NULL;
 	struct ck_error why;
 	int r = open_copy(dir, &copy, NULL, &why);
 
 	if (r >= 0)
-		r = check_all(copy.db, &report, &why);
-	ck_copy_close(&copy);
+		r = check_all(copy, &report, &why);
+	sqlite3_close(copy);
+	if (r >= 0)
+		check_wal(dir, &report);
 	r = finding_or_error(&report, r, &why, err);
 	return r < 0 ? r : report.findings;
 }

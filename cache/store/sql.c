@@ -168,8 +168,8 @@ int ck_sql_open(const char *path, int flags, sqlite3 **ret_db, struct ck_error *
 
 /* ---- the schema ------------------------------------------------------------------------------ */
 
-/* What sqlite_schema contains in version CK_SCHEMA_VERSION, sorted by name. @sql "": SQLite makes
- * it. */
+/* What sqlite_schema contains in version CK_SCHEMA_VERSION, sorted by name, beside SQLite's own
+ * tables: sqlite_sequence, and the statistics that any ANALYZE makes. */
 static const struct object {
 	const char *name, *sql;
 } schema[] = {
@@ -249,7 +249,6 @@ static const struct object {
 	  "  detail     TEXT,\n"
 	  "  boot       TEXT NOT NULL\n"
 	  ") STRICT" },
-	{ "sqlite_sequence", "" },
 };
 
 _Static_assert(CK_STATE_CREATING == 1 && CK_STATE_KEPT == 2 && CK_STATE_COMMITTING == 3 &&
@@ -261,28 +260,24 @@ _Static_assert(CK_KEY_ID_BYTES == 8 && CK_SALT_BYTES == 16 && CK_ROOT_BYTES == 3
 		       CK_DIGEST_BYTES == 16,
 	       "the schema says these as numbers");
 
-static bool is_sql_of(const struct object *object, sqlite3_stmt *stmt, int col)
-{
-	const char *sql = (const char *)sqlite3_column_text(stmt, col);
-
-	return sql &&
-	       !strcmp(sql, *object->sql ? object->sql : "CREATE TABLE sqlite_sequence(name,seq)");
-}
-
 static int compare_schema(sqlite3 *db, struct ck_error *err)
 {
 	sqlite3_stmt *stmt = NULL;
 	size_t n = 0;
 	bool same = true;
 	int rc;
-	int r = ck_sql_prepare(db, "SELECT name, sql FROM sqlite_schema ORDER BY name", &stmt, err);
+	int r = ck_sql_prepare(db,
+			       "SELECT name, sql FROM sqlite_schema WHERE type <> 'table'"
+			       " OR substr(name, 1, 7) <> 'sqlite_' ORDER BY name",
+			       &stmt, err);
 
 	if (r < 0)
 		return r;
 	for (; (rc = ck_sql_step(stmt)) == SQLITE_ROW; n++) {
 		const char *name = (const char *)sqlite3_column_text(stmt, 0);
+		const char *sql = (const char *)sqlite3_column_text(stmt, 1);
 		same = same && n < CK_COUNT(schema) && name && !strcmp(name, schema[n].name) &&
-		       is_sql_of(&schema[n], stmt, 1);
+		       sql && !strcmp(sql, schema[n].sql);
 	}
 	if (rc != SQLITE_DONE)
 		r = ck_sql_fail(err, db, rc, "read the schema");
@@ -335,8 +330,7 @@ int ck_schema_make(sqlite3 *db, int from, struct ck_error *err)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; r >= 0 && from < 1 && i < CK_COUNT(schema); i++)
-		if (*schema[i].sql)
-			r = ck_sql_exec(db, schema[i].sql, err);
+		r = ck_sql_exec(db, schema[i].sql, err);
 	if (r >= 0) {
 		snprintf(sql, sizeof(sql), "PRAGMA application_id = %d", CK_APPLICATION_ID);
 		r = ck_sql_exec(db, sql, err);

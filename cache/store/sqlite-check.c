@@ -19,8 +19,8 @@
 	X(bind_int64) X(bind_null) X(bind_text) X(busy_timeout) X(changes) X(clear_bindings) \
 	X(close) X(column_blob) X(column_bytes) X(column_int64) X(column_text) X(column_type) \
 	X(compileoption_used) X(db_config) X(db_handle) X(db_mutex) X(db_readonly) \
-	X(deserialize) X(errcode) X(errmsg) X(errstr) X(exec) X(extended_errcode) \
-	X(extended_result_codes) X(file_control) X(finalize) X(get_autocommit) X(interrupt) \
+	X(errcode) X(errmsg) X(errstr) X(exec) X(extended_errcode) \
+	X(extended_result_codes) X(file_control) X(finalize) X(get_autocommit) \
 	X(libversion) X(libversion_number) X(open_v2) X(prepare_v3) X(reset) X(step) \
 	X(system_errno) X(threadsafe) X(vfs_find) X(wal_checkpoint_v2) X(wal_hook)
 

@@ -6,12 +6,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -71,16 +69,6 @@ int ck_state_dir_open(const char *dir, bool make, char **ret_path, int *ret_fd,
 	*ret_fd = fd;
 	fd = -1;
 	return 0;
-}
-
-bool ck_state_dir_is_memory(int dirfd)
-{
-	struct statfs fs;
-
-	if (fstatfs(dirfd, &fs) < 0)
-		return false;
-	uint32_t type = (uint32_t)fs.f_type; /* its sign and width depend on the architecture */
-	return type == TMPFS_MAGIC || type == RAMFS_MAGIC;
 }
 
 int64_t ck_state_dir_size(int dirfd, const char *name)
@@ -269,44 +257,24 @@ int ck_state_dir_key(int dirfd, struct ck_digest_key *ret_key, bool *ret_made,
 
 /* ---- the database's files -------------------------------------------------------------------- */
 
-int ck_state_dir_make(int dirfd, const char *name, struct ck_error *err)
+static int make_database(int dirfd, struct ck_error *err)
 {
 	/* SQLite would use the umask's mode; -wal and -shm inherit this one */
-	CK_AUTO_CLOSE int fd = ck_fd_own(
-		openat(dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+	CK_AUTO_CLOSE int fd = ck_fd_own(openat(
+		dirfd, CK_DB_NAME, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
 
 	if (fd < 0 || fchmod(fd, 0600) < 0)
 		return ck_fail_errno(err, errno == ENOSPC || errno == EDQUOT ? CK_EFULL : CK_EIO,
-				     errno, "make '%s'", name);
-	return 0;
-}
-
-/*
- * CK_DB_NEXT is complete from the moment it has that name, and contains all of the old file and its
- * WAL. So an interrupted change can continue. The old WAL goes first, because it must never be
- * applied to the new file.
- */
-int ck_state_dir_swap(int dirfd, struct ck_error *err)
-{
-	if ((unlinkat(dirfd, CK_DB_WAL, 0) < 0 && errno != ENOENT) ||
-	    (unlinkat(dirfd, CK_DB_SHM, 0) < 0 && errno != ENOENT) ||
-	    renameat(dirfd, CK_DB_NEXT, dirfd, CK_DB_NAME) < 0)
-		return ck_fail_errno(err, CK_EIO, errno, "put '%s' in place", CK_DB_NEXT);
+				     errno, "make '%s'", CK_DB_NAME);
 	return 0;
 }
 
 int ck_state_dir_prepare(int dirfd, struct ck_error *err)
 {
 	struct stat st;
-	int r = 0;
 
-	unlinkat(dirfd, CK_DB_TMP, 0);
-	if (fstatat(dirfd, CK_DB_NEXT, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		r = ck_state_dir_swap(dirfd, err);
-	if (r < 0)
-		return r;
 	if (fstatat(dirfd, CK_DB_NAME, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? ck_state_dir_make(dirfd, CK_DB_NAME, err)
+		return errno == ENOENT ? make_database(dirfd, err)
 				       : ck_fail_errno(err, CK_EIO, errno, "'%s'", CK_DB_NAME);
 	return S_ISREG(st.st_mode) ? 0
 				   : ck_fail(err, CK_EDAMAGED, "'%s' is not a file", CK_DB_NAME);

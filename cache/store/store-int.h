@@ -7,9 +7,9 @@
  *   reader.c         readers
  *   open-database.c  open, set aside, close           history.c       lines of the history
  *   transaction.c    a round and its statements
- *   checkpoint.c     keeps the WAL short, moves to a new file
- *   connect.c        the connection of the writer     checkpointer.c  the thread that syncs
- *   copy.c           a consistent copy without locks  row.c           a row to and from a statement
+ *   checkpoint.c     keeps the WAL short              connect.c       the connection of the writer
+ *   copy.c           a copy in memory                 row.c           a row to and from a statement
+ *   lock-holder.c    who holds SQLite's locks
  *   sql.c            SQLite calls with our errors; columns; the schema
  *   state-dir.c      the directory: lock, names, key  sqlite-check.c  can this SQLite be used?
  */
@@ -32,9 +32,6 @@
 #define CK_DB_NAME    "crikeep.db"
 #define CK_DB_WAL     CK_DB_NAME "-wal"
 #define CK_DB_SHM     CK_DB_NAME "-shm"
-#define CK_DB_TMP     CK_DB_NAME ".tmp" /* an incomplete new file (checkpoint.c), of no use */
-/* a complete new file: it is the database, and CK_DB_NAME and its WAL are obsolete */
-#define CK_DB_NEXT    CK_DB_NAME ".next"
 #define CK_OWNER_NAME "owner"
 #define CK_KEY_NAME   "key"
 
@@ -56,7 +53,6 @@ bool ck_state_dir_owned(int dirfd, long *ret_pid);
 void ck_state_dir_set_degraded(int dirfd, bool degraded);
 bool ck_state_dir_degraded(int dirfd);
 void ck_state_dir_owner_text(int dirfd, char text[CK_OWNER_TEXT]);
-bool ck_state_dir_is_memory(int dirfd); /* tmpfs: a sync costs nothing */
 /* of a file, which is not opened; -1: there is none */
 int64_t ck_state_dir_size(int dirfd, const char *name);
 /* the digest key of the directory; @ret_made: there was none that is valid. Where it cannot be
@@ -64,13 +60,8 @@ int64_t ck_state_dir_size(int dirfd, const char *name);
 int ck_state_dir_key(int dirfd, struct ck_digest_key *ret_key, bool *ret_made,
 		     struct ck_error *err);
 bool ck_state_dir_parse_key(const void *bytes, size_t len, struct ck_digest_key *ret_key);
-/* before SQLite opens it: make CK_DB_NAME, 0600, if it is absent, and finish an interrupted change
- * of files */
+/* before SQLite opens it: make CK_DB_NAME, 0600, if it is absent */
 int ck_state_dir_prepare(int dirfd, struct ck_error *err);
-/* make an empty file, 0600; it must not exist */
-int ck_state_dir_make(int dirfd, const char *name, struct ck_error *err);
-/* CK_DB_NEXT becomes CK_DB_NAME */
-int ck_state_dir_swap(int dirfd, struct ck_error *err);
 int ck_state_dir_set_aside(int dirfd, char ret_name[512], struct ck_error *err);
 
 /* ---- sqlite-check.c -------------------------------------------------------------------------- */
@@ -124,15 +115,17 @@ void ck_history_row_fini(struct ck_history_row *row);
 
 /* ---- copy.c ---------------------------------------------------------------------------------- */
 
-struct ck_copy { /* a database in memory; plain SQLite reads it */
-	sqlite3 *db;
-	unsigned char *bytes;
-};
-/* -CK_ENOTFOUND: no database, or an empty one */
-int ck_copy_open(int dirfd, struct ck_copy *ret_copy, struct ck_error *err);
-void ck_copy_close(struct ck_copy *copy);
-/* Called twice in the middle of a copy: a test stops or changes things there. NULL otherwise. */
+/* ck_copy_open - the database of the directory @dir, which is open as @dirfd, in memory. The caller
+ * closes it. -CK_ENOTFOUND (no database, or an empty one), -CK_EDAMAGED, -CK_EIO, -CK_ENOMEM */
+int ck_copy_open(const char *dir, int dirfd, sqlite3 **ret_copy, struct ck_error *err);
+/* Called in the middle of a copy: a test stops or changes things there. NULL otherwise. */
 extern void (*ck_copy_hook)(void);
+
+/* ---- lock-holder.c --------------------------------------------------------------------------- */
+
+/* ck_lock_holder - a process, neither this one nor the owner, that holds a lock on the database; an
+ * idle connection does not. @exclusive: one that keeps others from working. 0: none, or unknown */
+long ck_lock_holder(int dirfd, bool exclusive);
 
 /* ---- the store ------------------------------------------------------------------------------- */
 
@@ -151,15 +144,13 @@ enum ck_statement { /* prepared when first used, with the text given then */
 		    CK_SQL_N,
 };
 
-struct ck_checkpointer;
-
 struct ck_store {
 	char *dir;
 	char *path; /* of the database */
 	int dirfd;  /* holds the lock */
 	sqlite3 *db; /* the writer; NULL: nothing can be written now */
 	/* without a writer: what was in the database, for loading */
-	struct ck_copy copy;
+	sqlite3 *copy;
 	sqlite3_stmt *stmts[CK_SQL_N]; /* of db, prepared when first used */
 	struct ck_digest_key key;
 	bool set_aside_first; /* the files are damaged and could not be renamed yet */
@@ -174,10 +165,9 @@ struct ck_store {
 	char moves[256]; /* of this round, for ck_crash_hook */
 	size_t moves_len;
 	unsigned frames;      /* of the WAL after the last commit */
-	bool woken;	      /* the checkpointer, for this WAL */
-	unsigned move_frames; /* after a failed move: the next try is at so many frames */
+	unsigned next_try;    /* to write it back is at so many */
+	unsigned told_frames; /* of a WAL that cannot start anew; 0: it can */
 	bool checkpoint_due;  /* something was committed since the last checkpoint */
-	struct ck_checkpointer *checkpointer; /* NULL on tmpfs */
 };
 
 /* ---- connect.c ------------------------------------------------------------------------------- */
@@ -186,11 +176,16 @@ struct ck_store {
  * before. -CK_EDAMAGED, -CK_EVERSION, -CK_EFULL, -CK_EIO, -CK_ENOMEM, -CK_EINVAL */
 int ck_store_connect(struct ck_store *store, bool check, bool *ret_fresh, struct ck_error *err);
 void ck_store_disconnect(struct ck_store *store, bool checkpoint);
+/* -CK_EIO: another process keeps an exclusive lock */
+int ck_store_wait_for_others(struct ck_store *store, struct ck_error *err);
 int ck_store_check_pages(sqlite3 *db, struct ck_error *err);
 /* the highest row id and history line that were ever used */
 int ck_store_read_counts(struct ck_store *store, sqlite3 *db, struct ck_error *err);
 
 /* ---- transaction.c --------------------------------------------------------------------------- */
+
+/* begin a transaction that may write; it is held until the next commit */
+int ck_store_hold(struct ck_store *store, struct ck_error *err);
 
 int ck_store_statement(struct ck_store *store, enum ck_statement which, const char *sql,
 		       sqlite3_stmt **ret_stmt, struct ck_error *err);
@@ -204,13 +199,4 @@ int ck_store_broken(struct ck_store *store, int r); /* rolls back and returns @r
 /* ---- checkpoint.c ---------------------------------------------------------------------------- */
 
 void ck_checkpoint_bound(struct ck_store *store); /* after each commit */
-
-/* ---- checkpointer.c -------------------------------------------------------------------------- */
-
-/* NULL: no memory or no thread; the owner then writes back by itself */
-struct ck_checkpointer *ck_checkpointer_new(void);
-/* takes over the connection that it uses from now on; NULL: none */
-void ck_checkpointer_use(struct ck_checkpointer *c, sqlite3 *db);
-void ck_checkpointer_wake(struct ck_checkpointer *c);
-void ck_checkpointer_free(struct ck_checkpointer *c); /* waits for one sync at most */
 #endif

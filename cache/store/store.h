@@ -8,22 +8,17 @@
  *                          needs no write permission and no lock file
  *     owner                the owner's pid and start, in ASCII, for messages and readers
  *     crikeep.db -wal -shm 0600; in the owner's process only SQLite ever opens these
- *     crikeep.db.next      for an instant: the new file while the database moves to it (see below)
  *     key                  32 random bytes, 0600: the key of all digests (fingerprint.h)
  *     wishes/              what crikeep(1) asks the owner for (admin-request.h)
  *     crikeep.db.damaged-YYYYmmddTHHMMSSZ[-N][-wal|-shm]  set aside (K33)
  *
  * There is one connection that writes. Whoever is in the round uses it; it is not thread-safe. The
- * database has a WAL. The writer never syncs; it writes the WAL back when idle or when it is half
- * full. On anything but tmpfs, a thread with its own connection does that, and syncs.
+ * database has a WAL. The writer never syncs. It writes the WAL back when idle or when it is half
+ * full, and always has a transaction open: while there is an owner, others can read the database,
+ * but no one else can write it (transaction.c).
  *
- * The WAL stays below CK_WAL_LIMIT even if a process that uses it is stopped. Our readers copy the
- * files without any lock and check that they belong together (copy.c), so they cannot hold anything
- * up. A foreign tool that is stopped inside a transaction does pin the WAL, and so does a
- * checkpoint that takes seconds to sync. Then the owner copies the database to a new file, puts
- * that in its place, and leaves the old one to whoever has it open (checkpoint.c). That costs one
- * copy in memory, about 50 ms with a full history, and happens at most once per CK_WAL_LIMIT bytes
- * written.
+ * The WAL stays below CK_WAL_LIMIT unless another program pins it: a reader that is stopped. Then
+ * it grows until that program ends, and ck_store_pinned() says which one it is.
  *
  * A process that forks and continues without exec must not use it: its child would hold the lock.
  */
@@ -94,9 +89,14 @@ void ck_store_set_degraded(struct ck_store *store, bool degraded);
 /* bytes on disk; -1: no such file. Opens no file */
 void ck_store_sizes(const struct ck_store *store, int64_t *ret_database, int64_t *ret_wal);
 
-/* ck_store_idle - there is nothing to do: checkpoint (on a disk: wake the thread).
- * ck_store_commit() keeps the WAL under CK_WAL_LIMIT by itself */
+/* ck_store_idle - there is nothing to do: checkpoint. ck_store_commit() keeps the WAL under
+ * CK_WAL_LIMIT by itself */
 void ck_store_idle(struct ck_store *store);
+/* ck_store_pinned - has the WAL grown beyond CK_WAL_PINNED, and doubled since this was last true?
+ * @ret_wal: its bytes. @ret_pid: the process that uses it; 0: unknown */
+bool ck_store_pinned(struct ck_store *store, uint64_t *ret_wal, long *ret_pid);
+/* ck_store_wal_pid - the process that pins a WAL beyond CK_WAL_PINNED; 0: none, or unknown */
+long ck_store_wal_pid(const struct ck_store *store);
 /* ck_store_set_aside - damage was found while running: rename database, -wal and -shm, and make a
  * new database (K33). The caller writes everything it has again, even after an error: the next
  * database will be empty. @ret_name: 512 bytes; "" if nothing could be renamed. Return: 0, -CK_EIO,
@@ -105,8 +105,8 @@ int ck_store_set_aside(struct ck_store *store, char *ret_name, struct ck_error *
 
 /* ---- readers --------------------------------------------------------------------------------- */
 
-/* For crikeep(1), while the owner runs or not. The owner's own process must not use them
- * (copy.c). */
+/* For crikeep(1), while the owner runs or not. They change no file. The owner's own process must
+ * not use them (copy.c). */
 
 struct ck_history_row {
 	uint64_t seq, entry;

@@ -74,14 +74,28 @@ static int reconnect(struct ck_store *store, struct ck_error *err)
 		return r;
 	store->set_aside_first = false;
 	r = ck_store_connect(store, false, &fresh, err);
-	if (r >= 0)
-		ck_copy_close(&store->copy);
+	if (r >= 0) {
+		sqlite3_close(store->copy);
+		store->copy = NULL;
+	}
 	return r == -CK_EVERSION || r == -CK_EINVAL ? -CK_EIO : r;
+}
+
+/*
+ * The owner always has a transaction open that may write, also between two rounds. So no other
+ * program can begin one: whatever is stopped inside a transaction, the owner commits. And between
+ * two rounds there is nothing to begin, which a program that is stopped could delay.
+ */
+int ck_store_hold(struct ck_store *store, struct ck_error *err)
+{
+	sqlite3_stmt *stmt;
+	int r = ck_store_statement(store, CK_SQL_BEGIN, "BEGIN IMMEDIATE", &stmt, err);
+
+	return r < 0 ? r : ck_store_run(store, stmt, "begin", err);
 }
 
 int ck_store_begin(struct ck_store *store, struct ck_error *err)
 {
-	sqlite3_stmt *stmt;
 	int r = store->db ? 0 : reconnect(store, err);
 
 	if (r < 0)
@@ -91,9 +105,10 @@ int ck_store_begin(struct ck_store *store, struct ck_error *err)
 			       "the database was removed or replaced while it was open");
 	if (CK_NEVER(store->in_round))
 		return ck_fail(err, CK_EIO, "a round is open");
-	r = ck_store_statement(store, CK_SQL_BEGIN, "BEGIN IMMEDIATE", &stmt, err);
-	if (r >= 0)
-		r = ck_store_run(store, stmt, "begin", err);
+	if (sqlite3_get_autocommit(store->db)) {
+		r = ck_store_wait_for_others(store, err);
+		r = r < 0 ? r : ck_store_hold(store, err);
+	}
 	if (r < 0)
 		return r;
 	store->in_round = true;
@@ -137,6 +152,7 @@ int ck_store_commit(struct ck_store *store, struct ck_error *err)
 	store->counters_known = store->round_counters_known;
 	store->checkpoint_due = true;
 	ck_checkpoint_bound(store);
+	ck_store_hold(store, NULL);
 	return 0;
 }
 
@@ -271,7 +287,7 @@ int ck_store_counters(struct ck_store *store, const struct ck_counters *counters
 
 static sqlite3 *readable(struct ck_store *store)
 {
-	return store->db ? store->db : store->copy.db;
+	return store->db ? store->db : store->copy;
 }
 
 int ck_store_load(struct ck_store *store, int (*fn)(struct ck_row *row, void *userdata),
@@ -337,11 +353,11 @@ int ck_store_digests(struct ck_store *store, uint64_t id, struct ck_record *reco
 		r = ck_store_statement(store, CK_SQL_DIGESTS, ck_digests_select, &stmt, err);
 		return r < 0 ? r : read_digests(store->db, stmt, id, record, err);
 	}
-	if (!store->copy.db)
+	if (!store->copy)
 		return ck_fail(err, CK_EIO, "there is no database now");
-	r = ck_sql_prepare(store->copy.db, ck_digests_select, &stmt, err);
+	r = ck_sql_prepare(store->copy, ck_digests_select, &stmt, err);
 	if (r >= 0)
-		r = read_digests(store->copy.db, stmt, id, record, err);
+		r = read_digests(store->copy, stmt, id, record, err);
 	sqlite3_finalize(stmt);
 	return r;
 }

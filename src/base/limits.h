@@ -170,11 +170,16 @@
 #define CK_HISTORY_ROWS    100000u     /* about 20 MiB: a week of a busy node */
 /* bytes of WAL before the owner checkpoints in the middle of work */
 #define CK_WAL_LIMIT       (4u << 20)
-/* bytes of a file that is copied to be read; a full history is 20 MiB */
+/* bytes of WAL that somebody else pins, before log and metrics name him */
+#define CK_WAL_PINNED      (4 * CK_WAL_LIMIT)
+/* bytes of database and WAL that are copied to be read; a full history is 20 MiB */
 #define CK_COPY_MAX        (1u << 30)
-/* a copy fails if the WAL starts anew meanwhile; a busy owner's does so some times a second */
+/* a copy without locks fails if the files change meanwhile */
 #define CK_COPY_TRIES      100
-#define CK_COPY_PAUSE      (2 * (long)CK_NS_PER_MS) /* between two tries */
+#define CK_COPY_PAUSE      (10 * (long)CK_NS_PER_MS) /* between two tries */
+/* without a write, before files rest; their dates go by ticks, of 10 ms at most */
+#define CK_COPY_REST       (20 * (int64_t)CK_NS_PER_MS)
+#define CK_COPY_FIRST      8 /* pages before ck_copy_hook */
 #define CK_ADMIN_REQUEST_MAX        4096u       /* bytes of one request */
 #define CK_ADMIN_REQUESTS_MAX      256u        /* requests read in one round */
 #define CK_KEY_BYTES       32u         /* the digest key file */

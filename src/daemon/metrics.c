@@ -335,6 +335,9 @@ static void put_cache(struct text *text, const struct ck_gauges *gauges)
 		gauges->database < 0 ? 0 : gauges->database);
 	put_one(text, "crikeep_wal_bytes", "gauge", "Size of its write-ahead log",
 		gauges->wal < 0 ? 0 : gauges->wal);
+	put_one(text, "crikeep_wal_held_by_pid", "gauge",
+		"Process that reads the database and makes its log grow; 0 if none",
+		gauges->wal_pid);
 	for (size_t i = 0; i < CK_COUNT(counters); i++) {
 		uint64_t value;
 		memcpy(&value, (const char *)&gauges->counters + counters[i].at, sizeof(value));

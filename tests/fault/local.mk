@@ -6,6 +6,7 @@ test_support += tests/fault/small-disk.c tests/fault/small-disk.h
 
 fault_tests = \
 	tests/fault/test-disk \
+	tests/fault/test-foreign \
 	tests/fault/test-store-damage
 if RPC
 fault_tests += \

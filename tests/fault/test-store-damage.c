@@ -298,8 +298,7 @@ static void make_original(const char *dir)
 		snprintf(name, sizeof(name), "pod-%d", i);
 		assert_int_equal(put(store, name, 100), 0);
 		if (i == 30)
-			sqlite3_wal_checkpoint_v2(store->db, "main", SQLITE_CHECKPOINT_RESTART,
-						  NULL, NULL);
+			ck_store_idle(store);
 	}
 	for (size_t i = 0; i < CK_COUNT(files); i++)
 		read_file(dir, &files[i]);

@@ -42,10 +42,9 @@ int sqlite3_compileoption_used(const char *name)
 }
 #endif
 #ifdef MIXED
-int sqlite3_deserialize(sqlite3 *db, const char *schema, unsigned char *bytes, sqlite3_int64 len,
-			sqlite3_int64 room, unsigned flags)
+int sqlite3_db_readonly(sqlite3 *db, const char *schema)
 {
-	(void)db, (void)schema, (void)bytes, (void)len, (void)room, (void)flags;
+	(void)db, (void)schema;
 	return SQLITE_MISUSE;
 }
 #endif

@@ -85,7 +85,7 @@ try 'one without WAL is refused' wal 'this SQLite was compiled without WAL' "${s
 try 'one set to one thread is refused' single \
 	'this SQLite was set to one thread (SQLITE_CONFIG_SINGLETHREAD)' \
 	"${sqlite[@]}" -DSINGLE
-try 'a mixture of two is refused' mixed "sqlite3_deserialize() of $tmp/mixed" "${sqlite[@]}" -DMIXED
+try 'a mixture of two is refused' mixed "sqlite3_db_readonly() of $tmp/mixed" "${sqlite[@]}" -DMIXED
 try "the host's default VFS is not ours" vfs 'handed back' "${sqlite[@]}" -DVFS
 try 'a program that takes the addresses of functions is no mixture' jumps 'handed back' \
 	"${sqlite[@]}" -DJUMPS -no-pie -fno-pic

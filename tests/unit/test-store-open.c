@@ -417,48 +417,6 @@ static void a_file_removed_under_us_is_noticed(void **state)
 	assert_int_equal(count_rows(f), 1);
 }
 
-/* ---- interrupted ----------------------------------------------------------------------------- */
-
-static void an_interrupted_move_goes_on(void **state)
-{
-	struct fixture *f = *state;
-
-	must_open(f);
-	put_row(f, "web");
-	put_row(f, "db");
-	close_store(f);
-	assert_int_equal(
-		rename(place_file(&f->place, "crikeep.db"), place_file(&f->place, "whole")), 0);
-	/* what stays is a file with a WAL, which must not be applied to the new file */
-	in_a_life_that_is_killed(f, open_and_put);
-	assert_int_equal(
-		rename(place_file(&f->place, "whole"), place_file(&f->place, "crikeep.db.next")),
-		0);
-	write_file(place_file(&f->place, "crikeep.db.tmp"), "half", 4);
-	must_open(f);
-	assert_false(f->opened.set_aside);
-	assert_int_equal(access(place_file(&f->place, "crikeep.db.next"), F_OK), -1);
-	assert_int_equal(access(place_file(&f->place, "crikeep.db.tmp"), F_OK), -1);
-	assert_int_equal(count_rows(f), 2);
-}
-
-static void a_reader_takes_the_next_file_for_the_database(void **state)
-{
-	struct fixture *f = *state;
-	struct ck_reader *reader;
-
-	must_open(f);
-	put_row(f, "web");
-	close_store(f);
-	assert_int_equal(rename(place_file(&f->place, "crikeep.db"),
-				place_file(&f->place, "crikeep.db.next")),
-			 0);
-	write_file(place_file(&f->place, "crikeep.db"), "past", 4);
-	assert_int_equal(ck_reader_open(f->place.dir, CK_READ_ROWS, &reader, &f->err), 0);
-	assert_int_equal(reader->rows_n, 1);
-	ck_reader_free(reader);
-}
-
 /* ---- K32: nothing can be written ------------------------------------------------------------- */
 
 /* As another user: these permissions do not stop root. Runs in a child; a failed assertion ends
@@ -596,8 +554,6 @@ int main(void)
 		TEST(names_of_damaged_files_are_never_used_twice),
 		TEST(set_aside_while_running_starts_empty_and_goes_on),
 		TEST(a_file_removed_under_us_is_noticed),
-		TEST(an_interrupted_move_goes_on),
-		TEST(a_reader_takes_the_next_file_for_the_database),
 		TEST(a_database_that_can_only_be_read_is_read),
 		TEST(a_directory_that_cannot_be_written_is_worked_without),
 		TEST(damage_that_cannot_be_renamed_is_worked_without),

@@ -99,6 +99,7 @@ static int allow_config(const struct landlock *landlock, const char *path, struc
 /* for the library when it opens the cache, and for the metrics of the process */
 static const char *const readable[] = {
 	"/dev/urandom",
+	"/proc/locks",
 	"/proc/self",
 	"/proc/sys/kernel/random/boot_id",
 };
