@@ -8,6 +8,10 @@
  * NAME is 32 hex digits; every other file in the directory is left alone. The format has kept the
  * older word for a request, "wish".
  *
+ * Files, and not a socket: they also reach an owner that is down or does not answer, they need
+ * nothing of a host that embeds the library, and who may make requests is who may write to the
+ * directory.
+ *
  *	crikeep-wish 1          crikeep-answer 1
  *	verb evict              done yes
  *	entry 42                text begun; the history tells its end

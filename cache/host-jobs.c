@@ -269,7 +269,7 @@ int ck_job_listed(struct ck_job *job, const struct ck_object *o)
 {
 	if (job && in_child(job))
 		return -CK_EFORK;
-	if (!job || !o || o->size < sizeof(*o) || !o->id || !o->id[0] ||
+	if (!job || !o || o->size < CK_OBJECT_SIZE_0_1 || !o->id || !o->id[0] ||
 	    (job->what != JOB_LIST && job->what != JOB_LIST_KIND))
 		return -CK_EINVAL;
 	const char *texts[] = { o->id,      o->pod_name,   o->pod_namespace,
@@ -377,7 +377,7 @@ void ck_job_done(struct ck_job *job, const struct ck_answer *answer)
 	static const struct ck_answer failed = { .size = sizeof(failed), .grpc = CK_GRPC_UNKNOWN };
 	if (!job || in_child(job) || job->what == JOB_HOOK)
 		return;
-	if (!answer || answer->size < sizeof(*answer))
+	if (!answer || answer->size < CK_ANSWER_SIZE_0_1)
 		answer = &failed;
 	job->grpc = answer->grpc;
 	job->condition = answer->condition >= CK_CONDITION_UNKNOWN &&

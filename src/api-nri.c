@@ -64,10 +64,10 @@ static int check_lists(const struct ck_nri_options *options, struct ck_error *er
 
 int ck_nri_open(const struct ck_nri_options *options, struct ck_nri **ret_nri, struct ck_error *err)
 {
-	if (!options || options->size < sizeof(*options) || !ret_nri)
+	if (!options || options->size < CK_NRI_OPTIONS_SIZE_0_1 || !ret_nri)
 		return bad(err, "options: size is not set, or ret_nri is missing");
 	const struct ck_nri_host *host = options->host;
-	if (!host || host->size < sizeof(*host) || !host->describe || !host->log)
+	if (!host || host->size < CK_NRI_HOST_SIZE_0_1 || !host->describe || !host->log)
 		return bad(err, "options.host: missing, size not set, or no describe or log");
 	if ((options->policy && !policy_ok(options->policy)) || options->policy == CK_NRI_REQUIRED)
 		return bad(err, "options.policy is not ignore, error or fail");
@@ -220,7 +220,7 @@ static void hooks_released(const struct ck_told *entry, void *userdata)
 
 int ck_nri_hooks(struct ck_nri *nri, struct ck_hooks *ret_hooks)
 {
-	if (!nri || !ret_hooks || ret_hooks->size < sizeof(*ret_hooks))
+	if (!nri || !ret_hooks || ret_hooks->size < CK_HOOKS_SIZE_0_1)
 		return -CK_EINVAL;
 	if (is_child(nri))
 		return -CK_EFORK;
@@ -289,7 +289,7 @@ static int send_end(struct ck_nri *nri, const struct ck_nri_call *call, ck_nri_c
 int ck_nri_send(struct ck_nri *nri, const struct ck_nri_call *call, ck_nri_cb *cb, void *userdata,
 		struct ck_error *err)
 {
-	if (!nri || !call || call->size < sizeof(*call) || !cb)
+	if (!nri || !call || call->size < CK_NRI_CALL_SIZE_0_1 || !cb)
 		return bad(err, "call: size is not set, or something is missing");
 	if (is_child(nri))
 		return forked(err);

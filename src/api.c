@@ -59,12 +59,12 @@ static bool id_ok(const char *id)
 int ck_cache_open(const struct ck_options *options, struct ck_cache **ret_cache,
 		  struct ck_error *err)
 {
-	if (!options || options->size < sizeof(*options) || !ret_cache)
+	if (!options || options->size < CK_OPTIONS_SIZE_0_1 || !ret_cache)
 		return bad(err, "options: size is not set, or ret_cache is missing");
-	if (!options->host || options->host->size < sizeof(*options->host) ||
+	if (!options->host || options->host->size < CK_HOST_SIZE_0_1 ||
 	    !options->host->destroy)
 		return bad(err, "options.host: missing, size not set, or no destroy");
-	if (options->hooks && options->hooks->size < sizeof(*options->hooks))
+	if (options->hooks && options->hooks->size < CK_HOOKS_SIZE_0_1)
 		return bad(err, "options.hooks: size is not set");
 	if (options->mode < CK_MODE_NORMALIZED || options->mode > CK_MODE_STRICT ||
 	    options->hand_back < CK_REPEAT || options->hand_back > CK_OFFER ||
@@ -139,7 +139,7 @@ uint64_t ck_cache_timeout(struct ck_cache *cache)
 int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request,
 		  struct ck_turn **ret_turn, struct ck_error *err)
 {
-	if (!cache || !request || request->size < sizeof(*request) || !ret_turn ||
+	if (!cache || !request || request->size < CK_REQUEST_SIZE_0_1 || !ret_turn ||
 	    !kind_ok(request->kind) || (!request->bytes && request->len))
 		return bad(err, "request: size is not set, no kind, or something is missing");
 	if (is_child(cache))
@@ -203,7 +203,7 @@ int ck_turn_stage(struct ck_turn *turn, const char *stage)
 
 int ck_turn_finish(struct ck_turn *turn, const struct ck_result *result, struct ck_error *err)
 {
-	if (!turn || !result || result->size < sizeof(*result) || !id_ok(result->id) ||
+	if (!turn || !result || result->size < CK_RESULT_SIZE_0_1 || !id_ok(result->id) ||
 	    (!result->reply && result->reply_len) || result->reply_len > CK_REPLY_MAX)
 		return bad(err, "result: size is not set, the id is missing or over 1024 bytes, or "
 				"the reply is over 64 KiB");
@@ -215,7 +215,7 @@ int ck_turn_finish(struct ck_turn *turn, const struct ck_result *result, struct 
 
 int ck_turn_fail(struct ck_turn *turn, const struct ck_status *why, struct ck_error *err)
 {
-	if (!turn || !why || why->size < sizeof(*why) || why->grpc <= 0 ||
+	if (!turn || !why || why->size < CK_STATUS_SIZE_0_1 || why->grpc <= 0 ||
 	    (!why->details && why->details_len))
 		return bad(err,
 			   "status: size is not set, grpc is not an error, or details are missing");
@@ -254,7 +254,7 @@ static bool decided(struct ck_turn *turn)
 
 int ck_turn_reply(struct ck_turn *turn, struct ck_reply *ret_reply)
 {
-	if (!turn || !ret_reply || ret_reply->size < sizeof(*ret_reply))
+	if (!turn || !ret_reply || ret_reply->size < CK_REPLY_SIZE_0_1)
 		return -CK_EINVAL;
 	if (is_child(turn->cache))
 		return -CK_EFORK;
@@ -273,7 +273,7 @@ int ck_turn_reply(struct ck_turn *turn, struct ck_reply *ret_reply)
 
 int ck_turn_status(struct ck_turn *turn, struct ck_status *ret_status)
 {
-	if (!turn || !ret_status || ret_status->size < sizeof(*ret_status))
+	if (!turn || !ret_status || ret_status->size < CK_STATUS_SIZE_0_1)
 		return -CK_EINVAL;
 	if (is_child(turn->cache))
 		return -CK_EFORK;
@@ -440,7 +440,7 @@ int ck_view_begin(struct ck_cache *cache, struct ck_view **ret_view, struct ck_e
 
 int ck_view_hides(struct ck_view *view, const struct ck_object *object)
 {
-	if (!view || !object || object->size < sizeof(*object) || !kind_ok(object->kind) ||
+	if (!view || !object || object->size < CK_OBJECT_SIZE_0_1 || !kind_ok(object->kind) ||
 	    !object->id)
 		return -CK_EINVAL;
 	return is_child(view->cache) ? -CK_EFORK : ck_view_hides_impl(view, object);
@@ -467,7 +467,7 @@ int ck_view_listed(struct ck_view *view, enum ck_kind kind, const struct ck_obje
 	size_t stride = n ? objects[0].size : 0;
 	for (size_t i = 0; i < n; i++) {
 		const struct ck_object *o = nth(objects, stride, i);
-		if (o->size < sizeof(*o) || o->size != stride ||
+		if (o->size < CK_OBJECT_SIZE_0_1 || o->size != stride ||
 		    stride % _Alignof(struct ck_object))
 			return -CK_EINVAL;
 		if (!kind_ok(o->kind) || !id_ok(o->id))

@@ -321,6 +321,13 @@ struct ck_nri_plugin {
 int ck_nri_plugins(struct ck_nri *nri,
 		   int (*fn)(const struct ck_nri_plugin *plugin, void *userdata), void *userdata);
 
+/* Sizes of release 0.1, as in crikeep.h. Since: 0.1 */
+#define CK_NRI_HOST_SIZE_0_1 CK_SIZE_UP_TO(struct ck_nri_host, log)
+#define CK_NRI_OPTIONS_SIZE_0_1 CK_SIZE_UP_TO(struct ck_nri_options, clock_userdata)
+#define CK_NRI_CALL_SIZE_0_1 CK_SIZE_UP_TO(struct ck_nri_call, overhead_len)
+#define CK_NRI_RESULT_SIZE_0_1 CK_SIZE_UP_TO(struct ck_nri_result, told_names)
+#define CK_NRI_PLUGIN_SIZE_0_1 CK_SIZE_UP_TO(struct ck_nri_plugin, last_error)
+
 #ifdef __cplusplus
 }
 #endif

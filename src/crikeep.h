@@ -43,8 +43,8 @@
  * on failure only. @err may always be NULL.
  *
  * Threads. Every function may be called from any thread unless its comment says otherwise. No
- * function blocks except ck_create(), ck_turn_wait() and ck_cache_close(). No lock is held while the host or a
- * hook is called. 64 KiB of stack are enough.
+ * function blocks except ck_create(), ck_turn_wait() and ck_cache_close(). No lock is held while
+ * the host or a hook is called. 64 KiB of stack are enough.
  *
  * Ownership. Inputs are copied unless a comment says otherwise. The comment on borrowed data says
  * for how long it is valid.
@@ -631,8 +631,8 @@ void ck_turn_free(struct ck_turn *turn);
  * ck_create - the whole turn of one caller: begin it, wait, have it created if need be, and answer.
  * It blocks, and needs an event loop in another thread. Both functions are called in this thread.
  * @create: create it, and say how that ended: ck_turn_finish(), ck_turn_fail() or ck_turn_lost().
- * What these return need not be looked at. Without them the outcome is unknown (K8), and @create may
- * be called once more.
+ * What these return need not be looked at. Without them the outcome is unknown (K8), and @create
+ * may be called once more.
  * @answer: called exactly once. The caller gets @reply, or if that is NULL, @status; both are
  * borrowed for the call. Return CK_DELIVERED if it was sent, CK_LOST if not.
  * Return: CK_HAND_BACK after a reply; CK_BUSY, CK_KEPT and the errors of ck_turn_begin() and
@@ -725,6 +725,26 @@ int ck_view_listed(struct ck_view *view, enum ck_kind kind, const struct ck_obje
 		   size_t n);
 /* ck_view_free - end the view. @view may be NULL. Since: 0.1 */
 void ck_view_free(struct ck_view *view);
+
+/*
+ * Sizes. A struct that begins with its size grows at its end only. Set sizeof(struct ...). The
+ * library refuses a size below that of release 0.1, as given here (-CK_EINVAL); takes members that
+ * a smaller struct does not have as 0; and neither reads nor writes what it does not know of a
+ * larger one. What it gives to a host says in size how much of it there is. Since: 0.1
+ */
+#define CK_SIZE_UP_TO(type, member) (offsetof(type, member) + sizeof(((type *)0)->member))
+#define CK_OBJECT_SIZE_0_1 CK_SIZE_UP_TO(struct ck_object, created_at)
+#define CK_FILTER_SIZE_0_1 CK_SIZE_UP_TO(struct ck_filter, sandbox_id)
+#define CK_ANSWER_SIZE_0_1 CK_SIZE_UP_TO(struct ck_answer, message)
+#define CK_HOST_SIZE_0_1 CK_SIZE_UP_TO(struct ck_host, committed)
+#define CK_TOLD_SIZE_0_1 CK_SIZE_UP_TO(struct ck_told, gone)
+#define CK_HOOKS_SIZE_0_1 CK_SIZE_UP_TO(struct ck_hooks, released)
+#define CK_OPTIONS_SIZE_0_1 CK_SIZE_UP_TO(struct ck_options, clock_userdata)
+#define CK_ENTRY_INFO_SIZE_0_1 CK_SIZE_UP_TO(struct ck_entry_info, changed)
+#define CK_REQUEST_SIZE_0_1 CK_SIZE_UP_TO(struct ck_request, key_only)
+#define CK_RESULT_SIZE_0_1 CK_SIZE_UP_TO(struct ck_result, reply_len)
+#define CK_REPLY_SIZE_0_1 CK_SIZE_UP_TO(struct ck_reply, len)
+#define CK_STATUS_SIZE_0_1 CK_SIZE_UP_TO(struct ck_status, details_len)
 
 #ifdef __cplusplus
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "src/crikeep-nri.h"
 #include "tests/flow/fixture.h"
 
 #define S CK_NS_PER_S
@@ -240,6 +241,88 @@ static void a_call_without_its_cache_or_job_is_refused(void **state)
 	ck_job_done(NULL, NULL);
 	ck_hook_done(NULL, "10-a", NULL);
 	assert_string_equal(ck_version(), "0.1.0");
+}
+
+/* what is behind the members that the library knows is neither read nor written */
+static void a_larger_struct_is_taken_and_a_smaller_one_refused(void **state)
+{
+	struct fixture *f = *state;
+	unsigned char bytes[512];
+	struct fx_ask ask = fx_sandbox("web");
+	struct {
+		struct ck_request known;
+		char more[64];
+	} request = { .known = { .kind = CK_SANDBOX, .bytes = bytes } };
+	struct {
+		struct ck_result known;
+		char more[64];
+	} result = { .known = { .id = "s1" } };
+	struct {
+		struct ck_reply known;
+		char more[64];
+	} reply, before;
+	struct ck_turn *turn;
+	fx_open(f);
+	memset(request.more, 0xff, sizeof(request.more));
+	memset(result.more, 0xff, sizeof(result.more));
+	memset(&reply, 0xff, sizeof(reply));
+	before = reply;
+	request.known.len = fx_bytes(&ask, bytes, sizeof(bytes));
+	request.known.size = CK_REQUEST_SIZE_0_1 - 1;
+	assert_int_equal(ck_turn_begin(f->cache, &request.known, &turn, NULL), -CK_EINVAL);
+	request.known.size = sizeof(request);
+	assert_int_equal(ck_turn_begin(f->cache, &request.known, &turn, NULL), CK_CREATE);
+	result.known.size = CK_RESULT_SIZE_0_1 - 1;
+	assert_int_equal(ck_turn_finish(turn, &result.known, NULL), -CK_EINVAL);
+	result.known.size = sizeof(result);
+	assert_int_equal(ck_turn_finish(turn, &result.known, NULL), CK_HAND_BACK);
+	reply.known.size = CK_REPLY_SIZE_0_1 - 1;
+	assert_int_equal(ck_turn_reply(turn, &reply.known), -CK_EINVAL);
+	reply.known.size = sizeof(reply);
+	assert_int_equal(ck_turn_reply(turn, &reply.known), 0);
+	assert_int_equal(reply.known.size, sizeof(reply.known));
+	assert_memory_equal(reply.more, before.more, sizeof(reply.more));
+	ck_turn_free(turn);
+}
+
+/* 0.1 is the first release: what it has is all there is. A later one may be larger. */
+static void the_sizes_of_release_0_1_are_those_of_its_structs(void **state)
+{
+	(void)state;
+	assert_in_range(sizeof(struct ck_object), CK_OBJECT_SIZE_0_1,
+			CK_OBJECT_SIZE_0_1 + sizeof(void *) - 1);
+	assert_in_range(sizeof(struct ck_filter), CK_FILTER_SIZE_0_1,
+			CK_FILTER_SIZE_0_1 + sizeof(void *) - 1);
+	assert_in_range(sizeof(struct ck_answer), CK_ANSWER_SIZE_0_1,
+			CK_ANSWER_SIZE_0_1 + sizeof(void *) - 1);
+	assert_in_range(sizeof(struct ck_host), CK_HOST_SIZE_0_1,
+			CK_HOST_SIZE_0_1 + sizeof(void *) - 1);
+	assert_in_range(sizeof(struct ck_told), CK_TOLD_SIZE_0_1,
+			CK_TOLD_SIZE_0_1 + sizeof(void *) - 1);
+	assert_in_range(sizeof(struct ck_hooks), CK_HOOKS_SIZE_0_1,
+			CK_HOOKS_SIZE_0_1 + sizeof(void *) - 1);
+	assert_in_range(sizeof(struct ck_options), CK_OPTIONS_SIZE_0_1,
+			CK_OPTIONS_SIZE_0_1 + sizeof(void *) - 1);
+	assert_in_range(sizeof(struct ck_entry_info), CK_ENTRY_INFO_SIZE_0_1,
+			CK_ENTRY_INFO_SIZE_0_1 + sizeof(void *) - 1);
+	assert_in_range(sizeof(struct ck_request), CK_REQUEST_SIZE_0_1,
+			CK_REQUEST_SIZE_0_1 + sizeof(void *) - 1);
+	assert_in_range(sizeof(struct ck_result), CK_RESULT_SIZE_0_1,
+			CK_RESULT_SIZE_0_1 + sizeof(void *) - 1);
+	assert_in_range(sizeof(struct ck_reply), CK_REPLY_SIZE_0_1,
+			CK_REPLY_SIZE_0_1 + sizeof(void *) - 1);
+	assert_in_range(sizeof(struct ck_status), CK_STATUS_SIZE_0_1,
+			CK_STATUS_SIZE_0_1 + sizeof(void *) - 1);
+	assert_in_range(sizeof(struct ck_nri_host), CK_NRI_HOST_SIZE_0_1,
+			CK_NRI_HOST_SIZE_0_1 + sizeof(void *) - 1);
+	assert_in_range(sizeof(struct ck_nri_options), CK_NRI_OPTIONS_SIZE_0_1,
+			CK_NRI_OPTIONS_SIZE_0_1 + sizeof(void *) - 1);
+	assert_in_range(sizeof(struct ck_nri_call), CK_NRI_CALL_SIZE_0_1,
+			CK_NRI_CALL_SIZE_0_1 + sizeof(void *) - 1);
+	assert_in_range(sizeof(struct ck_nri_result), CK_NRI_RESULT_SIZE_0_1,
+			CK_NRI_RESULT_SIZE_0_1 + sizeof(void *) - 1);
+	assert_in_range(sizeof(struct ck_nri_plugin), CK_NRI_PLUGIN_SIZE_0_1,
+			CK_NRI_PLUGIN_SIZE_0_1 + sizeof(void *) - 1);
 }
 
 static void each_code_and_each_outcome_has_its_own_text(void **state)
@@ -865,6 +948,8 @@ int main(void)
 		ON_FIXTURE(a_view_without_its_arguments_is_refused),
 		ON_FIXTURE(a_call_without_its_cache_or_job_is_refused),
 		cmocka_unit_test(each_code_and_each_outcome_has_its_own_text),
+		cmocka_unit_test(the_sizes_of_release_0_1_are_those_of_its_structs),
+		ON_FIXTURE(a_larger_struct_is_taken_and_a_smaller_one_refused),
 		ON_FIXTURE(names_of_any_bytes_survive_a_restart),
 		ON_FIXTURE(a_forked_child_is_refused_and_the_parent_unharmed),
 		ON_FIXTURE(all_but_close_process_and_wait_may_be_called_from_a_callback),
