@@ -51,7 +51,7 @@ struct ck_plugin;
 #define CK_NRI_FOREVER UINT64_MAX
 #define CK_NRI_SERVICE_PLUGIN  "nri.pkg.api.v1alpha1.Plugin"
 #define CK_NRI_SERVICE_RUNTIME "nri.pkg.api.v1alpha1.Runtime"
-#define CK_NRI_VERSION         "v0.12.2" /* the NRI version plugins are told we implement */
+#define CK_NRI_VERSION         "v0.12.5" /* the NRI version plugins are told we implement */
 
 /* ---- nri-core.c ------------------------------------------------------------------------------ */
 
@@ -164,7 +164,8 @@ struct ck_plugin {
 	uint64_t serial;
 	enum ck_plugin_state state;
 	char name[CK_NRI_NAME_MAX + 1]; /* "NN-name"; "" not registered */
-	enum ck_nri_policy policy;
+	enum ck_nri_policy policy; /* the stronger of the administrator's and its own */
+	bool keep_connected;       /* it asks not to be disconnected because it is overdue */
 	int launched; /* number, -1: external */
 	int fd;       /* -1: closed */
 	int child_fd; /* to be given to the launcher; -1: done */

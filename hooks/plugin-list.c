@@ -107,6 +107,7 @@ void ck_plugin_show(const struct ck_plugin *plugin, struct ck_nri_plugin *ret_sh
 		.name = plugin->name,
 		.state = state_name(plugin->state),
 		.policy = plugin->policy,
+		.keep_connected = plugin->keep_connected,
 		.launched = plugin->launched >= 0,
 		.pid = plugin->pid,
 		.events = plugin->events,

@@ -153,21 +153,54 @@ static void configure(struct ck_plugin *plugin)
 	ck_bytes_free(&message);
 }
 
-static void configured(struct ck_plugin *plugin, const struct ck_ttrpc_answer *answer)
+/* what the plugin asks for itself; it can only be stricter than the administrator. Return: whether
+ * it can be read */
+static bool read_failure_policy(struct ck_plugin *plugin, const struct ck_wire_field *message)
+{
+	struct ck_wire wire = ck_wire_begin(message->data, message->len);
+	struct ck_wire_field field;
+	bool fail_request = false;
+	int r;
+	while ((r = ck_wire_next(&wire, &field, NULL)) > 0) {
+		if (field.number == 1 && field.type == CK_WIRE_VARINT)
+			fail_request = field.value;
+		else if (field.number == 2 && field.type == CK_WIRE_VARINT)
+			plugin->keep_connected = field.value;
+	}
+	if (fail_request && plugin->policy < CK_NRI_FAIL)
+		plugin->policy = CK_NRI_FAIL;
+	return r == 0;
+}
+
+/* its subscription and its failure policy. Return: whether it can be read */
+static bool read_configuration(struct ck_plugin *plugin, const struct ck_ttrpc_answer *answer,
+			       uint64_t *ret_events)
 {
 	struct ck_wire wire = ck_wire_begin(answer->payload, answer->len);
 	struct ck_wire_field field;
-	uint64_t events = 0;
 	int r;
+	while ((r = ck_wire_next(&wire, &field, NULL)) > 0)
+		if (field.number == 2 && field.type == CK_WIRE_VARINT)
+			*ret_events = field.value;
+		else if (field.number == 3 && field.type == CK_WIRE_BYTES &&
+			 !read_failure_policy(plugin, &field))
+			return false;
+	return r == 0;
+}
+
+static void configured(struct ck_plugin *plugin, const struct ck_ttrpc_answer *answer)
+{
+	uint64_t events = 0;
 	if (answer->code != CK_GRPC_OK) {
 		ck_plugin_close(plugin, CK_LOG_ERROR, "it cannot be configured: %s",
 				ck_grpc_name(answer->code));
 		return;
 	}
-	while ((r = ck_wire_next(&wire, &field, NULL)) > 0)
-		if (field.number == 2 && field.type == CK_WIRE_VARINT)
-			events = field.value;
-	if (r < 0 || events & ~(uint64_t)ALL_EVENTS) {
+	if (!read_configuration(plugin, answer, &events)) {
+		ck_plugin_close(plugin, CK_LOG_ERROR, "its answer to Configure cannot be read");
+		return;
+	}
+	if (events & ~(uint64_t)ALL_EVENTS) {
 		ck_plugin_close(plugin, CK_LOG_ERROR,
 				"it subscribes to events that do not exist (0x%llx)",
 				(unsigned long long)events);
@@ -328,7 +361,9 @@ static void overdue(struct ck_plugin *plugin, uint64_t now)
 	char span[CK_DURATION_TEXT];
 	plugin->state = CK_PLUGIN_OVERDUE;
 	plugin->overdue_since = now;
-	plugin->call_due = now + CK_NRI_OVERDUE_TIMES * nri->request_timeout;
+	plugin->call_due = plugin->keep_connected
+				   ? CK_NRI_FOREVER
+				   : now + CK_NRI_OVERDUE_TIMES * nri->request_timeout;
 	plugin->late++;
 	nri->plugin_overdue = nri->changed = true;
 	snprintf(plugin->last_error, sizeof(plugin->last_error), "%s: no answer within %s",

@@ -72,6 +72,7 @@ static int add_plugin(struct ck_bytes *bytes, const struct ck_nri_plugin *plugin
 	ADD(add_text(bytes, "name", plugin->name, CK_NRI_NAME_MAX));
 	ADD(add_text(bytes, "state", plugin->state, STATE_MAX));
 	ADD(add_text(bytes, "policy", ck_status_policy(plugin->policy), SIZE_MAX));
+	ADD(add_number(bytes, "keep", plugin->keep_connected != 0));
 	ADD(add_number(bytes, "launched", plugin->launched != 0));
 	ADD(add_number(bytes, "pid", plugin->pid > 0 ? (unsigned)plugin->pid : 0));
 	ADD(add_number(bytes, "events", plugin->events));
@@ -268,7 +269,7 @@ static int read_policy(struct reader *reader, enum ck_nri_policy *ret_policy)
 
 static int read_plugin(struct reader *reader, struct ck_nri_plugin *plugin)
 {
-	uint64_t launched = 0, pid = 0, events = 0, adjusting = 0, queued = 0;
+	uint64_t keep = 0, launched = 0, pid = 0, events = 0, adjusting = 0, queued = 0;
 	int r = read_word(reader, "plugin", NULL, 0);
 
 	plugin->size = sizeof(*plugin);
@@ -277,6 +278,7 @@ static int read_plugin(struct reader *reader, struct ck_nri_plugin *plugin)
 	READ(read_text(reader, "name", &plugin->name, CK_NRI_NAME_MAX));
 	READ(read_text(reader, "state", &plugin->state, STATE_MAX));
 	READ(read_policy(reader, &plugin->policy));
+	READ(read_number(reader, "keep", 1, &keep));
 	READ(read_number(reader, "launched", 1, &launched));
 	READ(read_number(reader, "pid", INT_MAX, &pid));
 	READ(read_number(reader, "events", UINT_MAX, &events));
@@ -290,6 +292,7 @@ static int read_plugin(struct reader *reader, struct ck_nri_plugin *plugin)
 	READ(read_text(reader, "error", &plugin->last_error, CK_TEXT_MAX));
 	if (r < 0)
 		return r;
+	plugin->keep_connected = (int)keep;
 	plugin->launched = (int)launched;
 	plugin->pid = (int)pid;
 	plugin->events = (unsigned)events;

@@ -7,8 +7,8 @@
  * them, in this order:
  *
  *	crikeep-plugins 1 boot=UUID time=NS wall=S pid=N plugins=1
- *	plugin name=10-logger state=ready policy=error launched=0 pid=812 events=16383
- *	 adjusting=0 queued=0 since=NS overdue=0 sent=41 late=0 failed=0 error=
+ *	plugin name=10-logger state=ready policy=error keep=0 launched=0 pid=812
+ *	 events=16383 adjusting=0 queued=0 since=NS overdue=0 sent=41 late=0 failed=0 error=
  *
  * (A plugin is one line; it is folded here.) In a value, \ and every byte that is no visible ASCII
  * character is written as \xNN. Times are the kernel's CLOCK_BOOTTIME, except wall, which is

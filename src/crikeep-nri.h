@@ -70,7 +70,8 @@ enum ck_nri_event {
 
 /*
  * What a plugin's failure does to the event. Each value includes those before it. No plugin can
- * fail Stop..., Remove... and Post... events. While a plugin is overdue, only events that its
+ * fail Stop..., Remove... and Post... events. A plugin may ask for CK_NRI_FAIL itself (fail_request
+ * of NRI v0.12.4); the stronger policy is valid. While a plugin is overdue, only events that its
  * silence fails wait for it. Values are never reused.   Since: 0.1
  */
 enum ck_nri_policy {
@@ -298,7 +299,9 @@ struct ck_nri_plugin {
 	const char *name;  /* "NN-name"; "" while it has not registered */
 	/* "connected", "registered", "synchronizing", "ready", "overdue", "absent", "gone" */
 	const char *state;
+	/* the stronger of its rule's and the one it asks for itself with fail_request */
 	enum ck_nri_policy policy;
+	int keep_connected; /* it asks not to be disconnected because it is overdue */
 	int launched;
 	int pid;           /* of the peer; 0: unknown */
 	unsigned events;   /* its subscription */

@@ -191,7 +191,8 @@ static void add_line(struct ck_table *table, const struct seen *seen,
 	CK_AUTO_FREE char *names = event_names(plugin->events);
 	ck_table_cell(table, plugin->name);
 	ck_table_cellf(table, "%s%s", seen->alive ? "" : "was ", plugin->state);
-	ck_table_cell(table, ck_status_policy(plugin->policy));
+	ck_table_cellf(table, "%s%s", ck_status_policy(plugin->policy),
+		       plugin->keep_connected ? "+keep" : "");
 	add_span(table, seen, plugin->since);
 	ck_table_cellf(table, "%u", plugin->queued);
 	add_span(table, seen, plugin->overdue_since);
@@ -246,6 +247,7 @@ static struct json_object *plugin_tree(const struct seen *seen, const struct ck_
 		ck_tree_put(object, "index", NULL);
 	ck_tree_put_text(object, "state", plugin->state);
 	ck_tree_put_text(object, "policy", ck_status_policy(plugin->policy));
+	ck_tree_put_bool(object, "keep_connected", plugin->keep_connected);
 	ck_tree_put_bool(object, "launched", plugin->launched);
 	ck_tree_put_known(object, "pid", plugin->pid);
 	for (size_t i = 0; i < CK_COUNT(events); i++)

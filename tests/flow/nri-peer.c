@@ -272,6 +272,11 @@ static void agree(struct plugin *p, const struct plugin_heard *heard)
 	if (heard->call == PLUGIN_CONFIGURE) {
 		if (p->mask)
 			plugin_number(&payload, 2, (uint64_t)(int64_t)(int32_t)p->mask);
+		if (p->fail_request || p->keep_connected) {
+			const unsigned char policy[] = { 1 << 3, p->fail_request, 2 << 3,
+							 p->keep_connected };
+			plugin_bytes(&payload, 3, policy, sizeof(policy));
+		}
 		p->configured = true;
 	}
 	if (heard->call == PLUGIN_SYNCHRONIZE) {
@@ -628,7 +633,7 @@ struct plugin *plugin_on(int fd, const char *name)
 	snprintf(p->index, sizeof(p->index), "%.*s", (int)(dash - name), name);
 	snprintf(p->base, sizeof(p->base), "%s", dash + 1);
 	p->fd = fd;
-	p->version = "v0.12.2";
+	p->version = "v0.12.5";
 	p->mask = 0x1fff;
 	p->next_stream = 1;
 	return p;

@@ -77,11 +77,12 @@ struct plugin_buffer {
 struct plugin {
 	/* set by the test, before they take effect */
 	char index[16], base[300];
-	const char *version;    /* NRI_version ["v0.12.2"]; old plugins send none */
+	const char *version;    /* NRI_version ["v0.12.5"]; old plugins send none */
 	uint32_t mask;          /* [0x1fff: all but validation] */
 	/* a stub before v0.12: StateChange, and before v0.7: no lists in pieces */
 	bool old;
 	bool knows_pieces;      /* old, but not that old */
+	bool fail_request, keep_connected; /* its failure policy */
 	bool mute;              /* does not register; plugin_register() does */
 	bool deaf;              /* does not read, so the socket gets full */
 	size_t cut;             /* its frames carry at most so many bytes; 0: as Go writes them */

@@ -485,6 +485,86 @@ static void a_validator_that_hangs_fails_nothing_by_default(void **state)
 	}
 }
 
+/* ---- what a plugin asks for itself ----------------------------------------------------------- */
+
+/* with its own policy; it is synchronized */
+static struct plugin *picky(struct nw *w, const char *name, bool fail_request, bool keep_connected)
+{
+	struct plugin *p = nw_join(w, name);
+	p->fail_request = fail_request;
+	p->keep_connected = keep_connected;
+	nw_settle(w);
+	assert_true(p->synchronized);
+	return p;
+}
+
+static void a_plugin_may_ask_for_a_stronger_policy(void **state)
+{
+	static const enum ck_nri_policy with_it[] = {
+		[CK_NRI_IGNORE] = CK_NRI_FAIL,
+		[CK_NRI_ERROR] = CK_NRI_FAIL,
+		[CK_NRI_FAIL] = CK_NRI_FAIL,
+		[CK_NRI_REQUIRED] = CK_NRI_REQUIRED,
+	};
+	(void)state;
+	for (int policy = CK_NRI_IGNORE; policy <= CK_NRI_REQUIRED; policy++)
+		for (int asks = 0; asks <= 1; asks++) {
+			struct nw *w = world_of((enum ck_nri_policy)policy);
+			struct nw_sent sent;
+			struct plugin *p = picky(w, plugins[policy], asks, false);
+			enum ck_nri_policy is = asks ? with_it[policy] : (enum ck_nri_policy)policy;
+			assert_int_equal(nw_plugin(w, plugins[policy])->policy, is);
+			assert_int_equal(nw_plugin(w, plugins[policy])->keep_connected, 0);
+			plugin_rule(p, CK_NRI_RUN_POD_SANDBOX, PLUGIN_HOLDS, 0);
+			nw_pod(w, "s1");
+			assert_int_equal(nw_choose(w, "s1", NULL, 0), 0);
+			nw_send(w, CK_NRI_RUN_POD_SANDBOX, "s1", &sent);
+			nw_advance(w, 2 * S);
+			assert_int_equal(sent.ended, 1);
+			assert_int_equal(sent.refusal[0] != '\0', is >= CK_NRI_FAIL);
+			nw_free(w);
+		}
+}
+
+static void who_asks_to_be_kept_is_skipped_and_not_disconnected(void **state)
+{
+	struct nw_sent sent;
+	(void)state;
+	struct nw *w = nw_started();
+	struct plugin *p = picky(w, "10-a", false, true);
+	assert_int_equal(nw_plugin(w, "10-a")->keep_connected, 1);
+	assert_int_equal(nw_plugin(w, "10-a")->policy, CK_NRI_ERROR);
+	plugin_rule(p, CK_NRI_RUN_POD_SANDBOX, PLUGIN_HOLDS, 1);
+	nw_run(w, "s1");
+	nw_advance(w, 3600 * S);
+	assert_false(p->ended);
+	assert_string_equal(nw_plugin(w, "10-a")->state, "overdue");
+	nw_pod(w, "s2");
+	assert_int_equal(nw_choose(w, "s2", NULL, 0), 0);
+	nw_send(w, CK_NRI_RUN_POD_SANDBOX, "s2", &sent);
+	nw_settle(w);
+	assert_int_equal(sent.ended, 1);
+	plugin_release(p);
+	nw_settle(w);
+	assert_string_equal(plugin_story(p), "Synchronize() RunPodSandbox(s1) RunPodSandbox(s2)");
+	assert_string_equal(nw_plugin(w, "10-a")->state, "ready");
+	nw_free(w);
+}
+
+static void a_failure_policy_that_cannot_be_read_is_not_ignored(void **state)
+{
+	static const unsigned char cut[] = { 3 << 3 | 2, 1, 1 << 3 };
+	(void)state;
+	struct nw *w = nw_started();
+	struct plugin *p = nw_join(w, "10-a");
+	plugin_replies(p, PLUGIN_CONFIGURE, cut, sizeof(cut));
+	nw_settle(w);
+	assert_true(p->ended);
+	assert_string_equal(nw_plugin(w, "10-a")->last_error,
+			    "its answer to Configure cannot be read");
+	nw_free(w);
+}
+
 static void why_a_plugin_was_disconnected_is_seen(void **state)
 {
 	(void)state;
@@ -536,6 +616,9 @@ int main(void)
 		cmocka_unit_test(those_who_wait_for_it_already_go_on),
 		cmocka_unit_test(who_can_fail_it_is_waited_for),
 		cmocka_unit_test(a_validator_that_hangs_fails_nothing_by_default),
+		cmocka_unit_test(a_plugin_may_ask_for_a_stronger_policy),
+		cmocka_unit_test(who_asks_to_be_kept_is_skipped_and_not_disconnected),
+		cmocka_unit_test(a_failure_policy_that_cannot_be_read_is_not_ignored),
 		cmocka_unit_test(why_a_plugin_was_disconnected_is_seen),
 	};
 	return CK_TEST_MAIN(tests);

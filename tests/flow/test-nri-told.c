@@ -294,6 +294,31 @@ static void what_is_withdrawn_unsent_was_not_told(void **state)
 	assert_string_equal(fx_told(s->f), "TOLD s1: 10-net");
 }
 
+/* a pod that a plugin has to agree to is not handed over while the plugin is still in its hook */
+static void what_a_plugin_did_not_agree_to_in_time_is_undone(void **state)
+{
+	struct story *s = *state;
+	struct fx_ask pod = fx_sandbox("web");
+	s->plugins[0] = plugin_dial(s->socket, "10-net");
+	s->plugins[0]->fail_request = true;
+	settle(s);
+	plugin_rule(s->plugins[0], CK_NRI_RUN_POD_SANDBOX, PLUGIN_HOLDS, 0);
+	struct ck_turn *turn = make(s, &pod, "s1");
+	fx_advance(s->f, CK_NRI_REQUEST_TIMEOUT);
+	settle(s);
+	assert_int_equal(fx_decision(s->f, turn), -CK_EREFUSED);
+	assert_non_null(strstr(ck_turn_error(turn)->text, "plugin 10-net: no answer within 2s"));
+	ck_turn_free(turn);
+	settle(s);
+	assert_true(fx_was_destroyed(s->f, "s1"));
+	plugin_rule(s->plugins[0], CK_NRI_RUN_POD_SANDBOX, PLUGIN_AGREES, 0);
+	plugin_release(s->plugins[0]);
+	settle(s);
+	assert_string_equal(
+		plugin_story(s->plugins[0]),
+		"Synchronize() RunPodSandbox(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
+}
+
 static void without_plugins_nothing_is_said(void **state)
 {
 	struct story *s = *state;
@@ -403,6 +428,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_end_may_outlive_the_cache, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_withdrawn_unsent_was_not_told, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(what_a_plugin_did_not_agree_to_in_time_is_undone,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(without_plugins_nothing_is_said, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_status_file_shows_who_is_connected, set_up,
 						tear_down),

@@ -384,13 +384,14 @@ plugins_file() {
 }
 # plugin NAME STATE POLICY LAUNCHED PID EVENTS QUEUED OVERDUE SENT LATE FAILED ERROR: a line of it
 plugin() {
-	echo "name=$1 state=$2 policy=$3 launched=$4 pid=$5 events=$6 adjusting=0 queued=$7" \
-		"since=@ overdue=$8 sent=$9 late=${10} failed=${11} error=${12}"
+	echo "name=$1 state=$2 policy=$3 keep=0 launched=$4 pid=$5 events=$6 adjusting=0" \
+		"queued=$7 since=@ overdue=$8 sent=$9 late=${10} failed=${11} error=${12}"
 }
 some_plugins() { # some_plugins PID
 	plugins_file "$1" 20 "$(plugin '' connected error 0 79 0 0 0 0 0 0 '')" \
 		"$(plugin 10-logger ready error 1 77 16383 0 0 41 0 0 '')" \
-		"$(plugin 20-slow overdue required 0 78 9 7 @ 9 1 2 'RunPodSandbox:\x20UNKNOWN')"
+		"$(plugin 20-slow overdue required 0 78 9 7 @ 9 1 2 'RunPodSandbox:\x20UNKNOWN' |
+			sed s/keep=0/keep=1/)"
 }
 evil=$(plugin '99-\x1b[31mred\x0a' ready ignore 0 0 0 0 0 0 0 0 '\x9b1m\xe2\x80\xae\x0anext')
 evil=${evil/adjusting=0/adjusting=1}
@@ -418,6 +419,12 @@ some_plugins "$owner"
 check 'plugins fit into 60 columns' on_a_terminal 60 plugins
 plugins_file "$owner" 20 "$evil"
 golden plugins-hostile 0 plugins
+plugins_file "$owner" 20 "$(plugin 10-logger ready error 1 77 16383 0 0 41 0 0 '')" \
+	"$(plugin 20-slow gone fail 0 0 0 0 0 9 1 0 'RunPodSandbox:\x20no\x20answer' |
+		sed 's/since=@/since=0/')"
+golden plugins-left 0 plugins
+golden plugins-left-named 1 plugins slow
+golden plugins-left-quiet 0 plugins -q
 plugins_well_formed() {
 	local form
 	for form in json yaml; do

@@ -345,9 +345,26 @@ frozen() {
 	check 'who does not answer is disconnected' until_ 25 plugin_is 20-b gone
 	check 'and why can be seen' grep -q 'RunPodSandbox: no answer within 18s' "$d/plugins"
 }
+# a plugin's own failure policy
+demands() {
+	stage '' --set=nri.request_timeout=1s || return
+	plugin 10-a -fail-request -keep-connected
+	tell 10-a "RunPodSandbox/web wait $d/go"
+	try cri runp "$(pod web)"
+	check 'a pod to which it does not agree in time is refused' refused \
+		'plugin 10-a: no answer within 1s'
+	check 'and undone' until_ 10 is_empty pods_past
+	check 'its policy is shown' plugin_is 10-a 'fail+keep'
+	sleep 6 # five times its deadline, and then some
+	check 'nobody was disconnected' connected 10-a
+	let_go go
+	check 'it hears that the pod is gone' until_ 10 hears 10-a web \
+		'RunPodSandbox StopPodSandbox RemovePodSandbox'
+	run db
+}
 plugin_is() {
 	"$crikeep" plugins --state-dir="$d/kept" "$1" --no-trunc >"$d/plugins" 2>&1
-	grep -q "$2" "$d/plugins" || { cat "$d/plugins"; return 1; }
+	grep -qF "$2" "$d/plugins" || { cat "$d/plugins"; return 1; }
 }
 
 # ---- what CRI-O does (facts of its code), and we do not ----------------------------------------

@@ -63,6 +63,7 @@ static void assert_same(const struct ck_nri_plugin *a, const struct ck_nri_plugi
 	assert_string_equal(a->name, b->name);
 	assert_string_equal(a->state, b->state);
 	assert_int_equal(a->policy, b->policy);
+	assert_int_equal(a->keep_connected, b->keep_connected);
 	assert_int_equal(a->launched, b->launched);
 	assert_int_equal(a->pid, b->pid);
 	assert_int_equal(a->events, b->events);
@@ -83,7 +84,7 @@ static void what_is_written_is_read(void **state)
 	};
 	plugins[0].state = "connected";
 	plugins[0].launched = plugins[0].pid = 0;
-	plugins[2].adjusting = 1;
+	plugins[2].adjusting = plugins[2].keep_connected = 1;
 	plugins[2].policy = CK_NRI_REQUIRED;
 	plugins[2].pid = INT_MAX;
 	plugins[2].queued = UINT_MAX;
@@ -146,7 +147,7 @@ static void the_longest_file_can_be_read(void **state)
 
 #define HEAD   "crikeep-plugins 1 boot=b time=5 wall=6 pid=7 plugins=1\n"
 #define FIRST \
-	"plugin name=10-a state=ready policy=error launched=0 pid=0 events=1 adjusting=0 " \
+	"plugin name=10-a state=ready policy=error keep=0 launched=0 pid=0 events=1 adjusting=0 " \
 	"queued=0 "
 #define SECOND "since=1 overdue=0 sent=0 late=0 failed=0 error="
 
@@ -198,9 +199,9 @@ static void what_is_malformed_is_refused_with_its_line(void **state)
 		{ HEAD FIRST SECOND "\t\n", 2 },
 		{ HEAD FIRST SECOND "\xc3\xa4\n", 2 },
 		{ HEAD "plugin name=10-a state=0123456789abcdef policy=error", 2 },
-		{ HEAD "plugin name=10-a state=ready policy=errors launched=0 pid=0", 2 },
-		{ HEAD "plugin name=10-a state=ready policy=error launched=2 pid=0", 2 },
-		{ HEAD "plugin state=ready name=10-a policy=error launched=0 pid=0", 2 },
+		{ HEAD "plugin name=10-a state=ready policy=errors keep=0 launched=0 pid=0", 2 },
+		{ HEAD "plugin name=10-a state=ready policy=error keep=0 launched=2 pid=0", 2 },
+		{ HEAD "plugin state=ready name=10-a policy=error keep=0 launched=0 pid=0", 2 },
 	};
 	struct fixture *f = *state;
 	/* else all would be refused for one thing */

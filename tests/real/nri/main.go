@@ -12,6 +12,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"log"
 	"net"
 	"strings"
@@ -265,6 +266,9 @@ func (p *plugin) dial(path string) (net.Conn, error) {
 
 func main() {
 	p := &plugin{}
+	policy := &api.FailurePolicy{}
+	flag.BoolVar(&policy.FailRequest, "fail-request", false, "its failure policy: no answer in time fails the request")
+	flag.BoolVar(&policy.KeepConnected, "keep-connected", false, "its failure policy: do not disconnect it when it is late")
 	index, name := p.Options()
 	p.Update = func(container string, shares uint64) error {
 		u := &api.ContainerUpdate{}
@@ -286,6 +290,7 @@ func main() {
 	p.Run(func() (func(), error) {
 		gone, once := make(chan struct{}), sync.Once{}
 		options := []stub.Option{
+			stub.WithFailurePolicy(policy),
 			stub.WithOnClose(func() { once.Do(func() { close(gone) }) }),
 			stub.WithTTRPCOptions(nil, []ttrpc.ServerOpt{ttrpc.WithUnaryServerInterceptor(p.intercept)}),
 		}
