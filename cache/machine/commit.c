@@ -69,6 +69,15 @@ static bool is_taken_by_any(struct ck_machine *m, struct ck_entry *e)
 	return false;
 }
 
+/* The sandbox of @e may be given up, and have been asked about before there was anything in it. It
+ * is not destroyed under what the kubelet has in it (K22). */
+static void save_sandbox(struct ck_machine *m, struct ck_entry *e)
+{
+	struct ck_entry *sandbox = ck_machine_object(m, CK_SANDBOX, e->row.key->sandbox_id);
+	if (sandbox && sandbox->row.state == CK_STATE_EVICTING && !sandbox->in.evicting.dead)
+		ck_in_use(m, e);
+}
+
 /* COMMITTING, and the hooks agree: it is handed to every turn that waits for it (K7) */
 void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 {
@@ -95,6 +104,8 @@ void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 			m->counters.in_time++;
 		ck_turn_hand_back(m, t, e);
 	}
+	if (e->row.key->kind == CK_CONTAINER)
+		save_sandbox(m, e);
 }
 
 /* An entry that is CREATING or KEPT becomes the kubelet's, after its hooks if anybody listens.

@@ -13,9 +13,12 @@ static bool is_busy(struct ck_machine *m, const char *sandbox_id)
 
 static void decide(struct ck_machine *m, struct ck_removal *r, int outcome)
 {
+	struct ck_entry *e = ck_machine_object(m, r->kind, r->id);
 	ck_timer_unset(&m->timers, &r->timer);
 	r->state = CK_REMOVAL_DONE;
 	r->outcome = outcome;
+	if (e && outcome != CK_DRAINED) /* nothing is removed, and nobody need wait for it */
+		ck_touch(m, ck_pod_of(e));
 }
 
 static void answer(struct ck_machine *m, struct ck_removal *r, int outcome)
@@ -63,8 +66,10 @@ void ck_machine_remove_leave(struct ck_machine *m, struct ck_removal *r)
 {
 	if (r->state != CK_REMOVAL_WAITING)
 		return;
+	ck_event_begin(m);
 	decide(m, r, -CK_EABANDONED);
 	ck_fail(&r->err, CK_EABANDONED, "the caller has gone");
+	ck_event_end(m);
 }
 
 struct ck_removal *ck_machine_removed(struct ck_machine *m)
@@ -80,7 +85,8 @@ struct ck_removal *ck_machine_removed(struct ck_machine *m)
 bool ck_being_removed(const struct ck_machine *m, const struct ck_entry *e)
 {
 	for (const struct ck_removal *r = e->row.result ? m->removals : NULL; r; r = r->next)
-		if (r->kind == e->row.key->kind && !strcmp(r->id, e->row.result->id))
+		if ((r->state == CK_REMOVAL_WAITING || r->outcome == CK_DRAINED) &&
+		    r->kind == e->row.key->kind && !strcmp(r->id, e->row.result->id))
 			return true;
 	return false;
 }

@@ -253,6 +253,24 @@ static void removal_is_over_when_nobody_removes_it_any_more(void **state) /* K5 
 	ck_turn_free(again);
 }
 
+static void removal_that_is_given_up_holds_nobody(void **state) /* K5 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web"), app = fx_container("web", "s1", "app");
+	struct ck_turn *removal;
+	fx_open(f);
+	fx_commit(f, &pod, "s1");
+	struct ck_turn *creator = fx_create(f, &app);
+	assert_int_equal(remove_begin(f, CK_SANDBOX, "s1", &removal), CK_WAIT);
+	struct ck_turn *again = fx_wait(f, &pod);
+	ck_turn_leave(removal);
+	assert_int_equal(fx_make(f, creator, &app, "c1"), -CK_EABANDONED);
+	assert_int_equal(fx_decision(f, again), CK_CREATE);
+	ck_turn_free(again);
+	ck_turn_free(creator);
+	ck_turn_free(removal);
+}
+
 static void removal_is_no_turn_of_a_request(void **state)
 {
 	struct fixture *f = *state;
@@ -293,6 +311,7 @@ int main(void)
 		ON_FIXTURE(removal_ends_in_whatever_pod_its_containers_are),
 		ON_FIXTURE(removal_of_an_unknown_sandbox_refuses_creates_in_it),
 		ON_FIXTURE(removal_is_over_when_nobody_removes_it_any_more),
+		ON_FIXTURE(removal_that_is_given_up_holds_nobody),
 		ON_FIXTURE(removal_is_no_turn_of_a_request),
 	};
 	return CK_TEST_MAIN(tests);

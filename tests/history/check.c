@@ -31,6 +31,12 @@ void check_outcome(struct world *w, int outcome)
 	world_wrong(w, "a turn is decided %d, which is not documented", outcome);
 }
 
+/* the kubelet has begun to stop its pod */
+static bool pod_ends(const struct world *w, const struct object *o)
+{
+	return o->stopping || (o->req.sandbox >= 0 && w->objects[o->req.sandbox].stopping);
+}
+
 /* one uid has one name, and one sandbox has one pod */
 static void check_names(struct world *w, const struct caller *c)
 {
@@ -41,7 +47,7 @@ static void check_names(struct world *w, const struct caller *c)
 			continue;
 		/* the uid of a pod that has ended says nothing any more */
 		if (req->kind == CK_SANDBOX && o->req.uid == req->uid && o->req.pod != req->pod &&
-		    !o->stopping && o->condition != CK_CONDITION_DEAD)
+		    !pod_ends(w, o) && o->condition != CK_CONDITION_DEAD)
 			world_wrong(w, "%s is created, and %s has its uid", runtime_pod(req),
 				    o->id);
 		if (req->sandbox == i && (o->req.uid != req->uid || o->req.pod != req->pod))
@@ -104,7 +110,7 @@ void check_handed(struct world *w, const struct caller *c, int object)
 			world_wrong(w, "%s is handed back, and was never asked for", o->id);
 		return;
 	}
-	if (o->seen_dead)
+	if (o->seen_dead && !c->owed)
 		world_wrong(w, "%s is handed back, and was seen dead", o->id);
 	if (!runtime_key_same(&o->req, &c->req) || !runtime_name_same(&o->req, &c->req) ||
 	    (o->req.version & 1) != (c->req.version & 1))

@@ -236,6 +236,11 @@ static void step_seen(struct world *w, const struct step *s)
 	int r = ck_object_seen(w->cache, o->req.kind, o->id, o->condition);
 	o->seen_dead = o->seen_dead ||
 		       (r == 0 && o->turn < 0 && o->condition == CK_CONDITION_DEAD && !w->dead);
+	/* who waits for it may be decided, and hear it later */
+	for (i = 0; i < TURNS; i++)
+		w->callers[i].owed = w->callers[i].owed ||
+				     (o->handed && w->callers[i].turn &&
+				      runtime_key_same(&w->callers[i].req, &o->req));
 }
 
 /* who was handed a container can start it, also if its answer was not reported */

@@ -1526,6 +1526,16 @@ static void k22_a_container_that_was_handed_over_does(void **state)
 	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
 }
 
+/* the list that is asked for before a destruction may have begun before the container was made */
+static void k22_what_is_handed_over_saves_its_sandbox(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_evict(w, 0, false);
+	made_and_handed(B, container_in(A));
+	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+}
+
 static void k22_plugins_hear_of_the_sandbox_before_its_container(void **state)
 {
 	(void)state;
@@ -2227,6 +2237,7 @@ int main(void)
 		TEST(k22_a_later_list_shows_it_too),
 		TEST(k22_our_own_hidden_container_proves_nothing),
 		TEST(k22_a_container_that_was_handed_over_does),
+		TEST(k22_what_is_handed_over_saves_its_sandbox),
 		TEST(k22_plugins_hear_of_the_sandbox_before_its_container),
 		TEST(k22_a_twin_in_use_does_not_take_the_key),
 		TEST(k22_what_was_taken_has_ended_when_its_sandbox_is_dead),
