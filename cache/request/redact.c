@@ -20,7 +20,7 @@
 #define HIDDEN "***"
 #define EDGE   4u /* letters of a word that a joint looks at: a cut word has them, too */
 #define WINDOW 6u /* bytes of an id that are looked for: another text may touch it */
-#define CODED  3u /* bytes of a number read as hexadecimal: WINDOW digits of it */
+#define CODED  3u /* bytes that numbers spell, or one has in hexadecimal: WINDOW digits of it */
 
 enum judgement {
 	HIDE,
@@ -37,7 +37,7 @@ struct word {
 };
 
 /* What hides one or two words if a value has it: two words that are neighbours, but for escapes
- * between them, or bytes of an id. Both are in one sorted list. */
+ * between them, or bytes. Both are in one sorted list. */
 struct clue {
 	unsigned char key[2 * EDGE];
 	unsigned left, right;
@@ -242,8 +242,14 @@ static void joint_key(const unsigned char *left, size_t left_len, const unsigned
 static void bytes_key(const unsigned char *s, size_t len, unsigned char key[2 * EDGE])
 {
 	memset(key, 0, 2 * EDGE);
-	memcpy(key, s, len);
+	for (size_t i = 0; i < len; i++)
+		key[i] = ck_lower(s[i]);
 	key[2 * EDGE - 1] = (unsigned char)(0x80 | len); /* no letter */
+}
+
+static size_t beginning(const unsigned char *s)
+{
+	return (size_t)ck_lower(s[0]) << 8 | ck_lower(s[1]);
 }
 
 static struct clue *add_clue(struct redaction *r, unsigned left, unsigned right)
@@ -318,7 +324,7 @@ static void add_bytes(struct redaction *r, unsigned word, const unsigned char *s
 {
 	for (size_t i = 0; i == 0 || i + window <= len; i++) {
 		bytes_key(s + i, len < window ? len : window, add_clue(r, word, word)->key);
-		r->begins[s[i] << 8 | s[i + 1]] = true;
+		r->begins[beginning(s + i)] = true;
 	}
 }
 
@@ -341,11 +347,48 @@ static void add_decoded(struct redaction *r, unsigned word, const unsigned char 
 	}
 }
 
+/* The one or two bytes that a word spells: "104", "68" or "6875". How many; 0: it spells none. */
+static size_t spelled(const unsigned char *s, size_t len, bool hex, unsigned char bytes[2])
+{
+	unsigned n = 0;
+
+	if (hex ? len != 2 && len != 4 : len > 3)
+		return 0;
+	for (size_t i = 0; i < len; i++) {
+		if (hex ? !ck_hex_digit(s[i]) : !ck_digit(s[i]))
+			return 0;
+		n = n * (hex ? 16 : 10) + ck_hex_value(s[i]);
+	}
+	bytes[0] = (unsigned char)(len == 4 ? n >> 8 : n);
+	bytes[1] = (unsigned char)n;
+	return len == 4 ? 2 : n <= 0xff;
+}
+
+/* Neighbours may be a value byte by byte, as "[104 117 110]" or "68 75 6e". */
+static void add_spelled(struct redaction *r, unsigned word, bool hex)
+{
+	unsigned char bytes[CODED + 1];
+	unsigned next = word;
+
+	for (size_t n = 0, more; n < CODED; n += more, next++) {
+		more = next == r->n_words ? 0
+					  : spelled(r->text + r->words[next].at,
+						    r->words[next].len, hex, bytes + n);
+		if (!more)
+			return;
+	}
+	r->begins[beginning(bytes)] = true;
+	for (; word < next; word++)
+		bytes_key(bytes, CODED, add_clue(r, word, word)->key);
+}
+
 static void find_clues(struct redaction *r)
 {
 	for (unsigned i = 0; i < r->n_words; i++) {
 		const unsigned char *s = r->text + r->words[i].at;
 		size_t len = r->words[i].len;
+		add_spelled(r, i, false);
+		add_spelled(r, i, true);
 		if (r->words[i].is == JOINED)
 			join_parts(r, i);
 		if (r->words[i].is != TELLING)
@@ -407,7 +450,7 @@ static void follow_bytes(struct redaction *r, struct value value)
 	unsigned char key[2 * EDGE];
 
 	for (size_t i = 0; i + 1 < value.len; i++) {
-		if (!r->begins[value.bytes[i] << 8 | value.bytes[i + 1]])
+		if (!r->begins[beginning(value.bytes + i)])
 			continue;
 		for (size_t n = CODED; n <= WINDOW && i + n <= value.len; n++) {
 			bytes_key(value.bytes + i, n, key);

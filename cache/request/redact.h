@@ -17,7 +17,8 @@
  * - two neighbours that are neighbours in a value of the request, too. Only the words count, so
  *   quotes, escapes, blanks and case between and in them change nothing;
  * - a number that has CK_REDACT_MIN digits of a value in a row, an id or a plugin's name that has
- *   six bytes of one, and each of them if it is a piece of a value in hexadecimal;
+ *   six bytes of one in either case, and each of them if it is a piece of a value in hexadecimal;
+ * - neighbours that spell three bytes of a value, as decimal or hexadecimal numbers;
  * - a word of CK_REDACT_LONG letters or more that is a whole value, or all that follows its '='.
  * A single shorter word stays ("true", "default", "device"): it tells nothing, and a text without
  * such words cannot be read.

@@ -290,6 +290,27 @@ static void encoded_values_go(void **state)
 		}
 }
 
+static void values_that_numbers_spell_go(void **state)
+{
+	(void)state;
+	/* Go's %v and "% x" of bytes, an entity of HTML, quoted-printable, a dump */
+	expect_env("value [104 117 110 116 101 114 50]", "hunter2", "value [***]");
+	expect_env("value 68 75 6e 74 65 72 32", "hunter2", "value ***");
+	expect_env("value &#104;&#117;&#110;&#116;", "hunter2", "value ***;");
+	expect_env("value =68=75=6E=74=65=72=32", "hunter2", "value =***");
+	expect_env("value 6875 6e74 6572 32", "hunter2", "value ***");
+	expect_env("dial tcp 10.43.0.1:443", "hunter2", "dial tcp 10.43.0.1:443");
+}
+
+static void case_of_an_id_says_nothing(void **state)
+{
+	(void)state;
+	expect_env("failed: 5d2c0c55-b8d4-4a0a-8c6e-3b9f7f1f2a11",
+		   "5D2C0C55-B8D4-4A0A-8C6E-3B9F7F1F2A11", "failed: ***");
+	expect_env("failed: AABBCCDD-EEFF-4A0A-8C6E-ABCDEFABCDEF",
+		   "aabbccdd-eeff-4a0a-8c6e-abcdefabcdef", "failed: ***");
+}
+
 static void every_source_of_values_is_redacted(void **state)
 {
 	struct pb config = { .len = 0 }, sandbox_config = { .len = 0 }, linux = { .len = 0 },
@@ -459,6 +480,8 @@ int main(void)
 		cmocka_unit_test(a_word_alone_goes_if_it_is_long),
 		cmocka_unit_test(numbers_and_ids_of_values_go),
 		cmocka_unit_test(encoded_values_go),
+		cmocka_unit_test(values_that_numbers_spell_go),
+		cmocka_unit_test(case_of_an_id_says_nothing),
 		cmocka_unit_test(every_source_of_values_is_redacted),
 		cmocka_unit_test(recorded_values_do_not_pass),
 		cmocka_unit_test(text_is_cut),
