@@ -43,9 +43,10 @@ static int look(int dirfd, struct files *ret_files, struct ck_error *err)
 	}
 	if (ret_files->st[0].st_size + ret_files->st[1].st_size > CK_COPY_MAX)
 		return ck_fail(err, CK_EIO, "'%s' is too long to be read", CK_DB_NAME);
-	return ret_files->st[0].st_size || ret_files->st[1].st_size
-		       ? 0 /* without any byte it was made and not written yet */
-		       : ck_fail(err, CK_ENOTFOUND, "there is no database yet");
+	/* Without any byte it was made and not written yet. A WAL beside it is of an older one;
+	 * SQLite would remove it, also for a reader. */
+	return ret_files->st[0].st_size ? 0
+					: ck_fail(err, CK_ENOTFOUND, "there is no database yet");
 }
 
 /* Is this file as it was, and was it so for longer than one tick of the clock that dates it? */

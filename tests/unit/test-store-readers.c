@@ -379,6 +379,26 @@ static void a_reader_changes_no_file(void **state)
 	assert_read_and_unchanged(f);
 }
 
+/* A WAL beside a database without a byte is what a new owner finds after an old one was killed
+ * while it set the database aside. SQLite removes such a WAL. A reader must not: if it were stopped
+ * just before, it would later remove the new owner's. */
+static void a_reader_leaves_the_wal_of_an_empty_database(void **state)
+{
+	struct fixture *f = *state;
+
+	ck_store_close(f->store);
+	f->store = NULL;
+	assert_int_equal(join_child(in_a_child(f, LIVE_AND_BE_KILLED)), 0);
+	assert_int_equal(truncate(place_file(&f->place, "crikeep.db"), 0), 0);
+	uint64_t before = look_at(f);
+	assert_int_not_equal(join_child(in_a_child(f, READ_ONCE)), 0);
+	assert_true(before == look_at(f));
+	assert_int_equal(unlink(place_file(&f->place, "crikeep.db-shm")), 0);
+	before = look_at(f);
+	assert_int_not_equal(join_child(in_a_child(f, READ_ONCE)), 0);
+	assert_true(before == look_at(f));
+}
+
 /* a reader who may only read, beside the owner */
 static void beside_an_owner_reading_needs_no_more_than_that(void **state)
 {
@@ -615,6 +635,7 @@ int main(void)
 		TEST(a_stopped_reader_only_makes_the_wal_grow),
 		TEST(a_stopped_reader_keeps_no_owner_out),
 		TEST(a_reader_changes_no_file),
+		TEST(a_reader_leaves_the_wal_of_an_empty_database),
 		TEST(beside_an_owner_reading_needs_no_more_than_that),
 		TEST(beside_a_stopped_foreign_reader_the_files_stay),
 		TEST(nothing_is_ever_synced),
