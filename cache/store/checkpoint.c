@@ -40,8 +40,7 @@ void ck_store_idle(struct ck_store *store)
 		return;
 	sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &was_moved);
 	store->moved = was_moved != 0;
-	/* beside a program that is stopped with an exclusive lock, what we hold is not let go */
-	if (!store->checkpoint_due || ck_lock_holder(store->dirfd, true))
+	if (!store->checkpoint_due)
 		return;
 	store->checkpoint_due = false;
 	if (!sqlite3_get_autocommit(store->db) &&

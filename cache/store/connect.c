@@ -106,6 +106,14 @@ static int set_up(struct ck_store *store, sqlite3 *db, bool check, bool *ret_fre
 	return r < 0 ? r : ck_store_read_counts(store, db, err);
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * CK_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
 /*
  * A program that is stopped while it holds an exclusive lock makes SQLite wait up to 10 seconds.
  * So look first, and wait for at most CK_BUSY_MS.
@@ -113,9 +121,10 @@ static int set_up(struct ck_store *store, sqlite3 *db, bool check, bool *ret_fre
 int ck_store_wait_for_others(struct ck_store *store, struct ck_error *err)
 {
 	struct timespec pause = { 0, CK_NS_PER_MS };
+	uint64_t until = now_ns() + CK_BUSY_MS * CK_NS_PER_MS;
 	long pid = ck_lock_holder(store->dirfd, true);
 
-	for (int i = 0; pid && i < CK_BUSY_MS; i++) {
+	while (pid && now_ns() < until) { /* to look may take longer than to wait */
 		nanosleep(&pause, NULL);
 		pid = ck_lock_holder(store->dirfd, true);
 	}
