@@ -137,7 +137,8 @@ static int make(struct ck_turn *turn, const struct wire_request *request, struct
 	/* whoever waits hears the same status; see answer_turn() for this caller */
 	case TOY_FAILED:
 		r = ck_turn_fail(turn, &why, err);
-		return r < 0 ? r : -CK_EFAILED;
+		/* CK_WAIT: the first of two requests may still succeed (K8) */
+		return r ? r : -CK_EFAILED;
 	/* nobody knows how it ended: not a failure, the cache will find out from the lists */
 	default:
 		r = ck_turn_lost(turn, err);

@@ -57,8 +57,7 @@ static int source_take(struct source *source)
 	return fd;
 }
 
-/* ---- what the cache asks: from ck_cache_process(); ck_job_done() may come at once or later
- * --------- */
+/* ---- what the cache asks in ck_cache_process(); ck_job_done() may come at once or later ------ */
 
 static void destroyed(struct source *source)
 {
@@ -130,7 +129,8 @@ static void made(struct source *source)
 		break;
 	case TOY_FAILED: /* whoever waits hears the same status; see decided() for this caller */
 		r = ck_turn_fail(call->turn, &why, NULL);
-		r = r < 0 ? r : -CK_EFAILED;
+		/* CK_WAIT: the first of two requests may still succeed (K8) */
+		r = r ? r : -CK_EFAILED;
 		break;
 	/* nobody knows how it ended: not a failure, the cache will find out from the lists */
 	default:

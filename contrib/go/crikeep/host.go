@@ -25,7 +25,7 @@ type Host interface {
 	// Destroy stops and removes a resource. It is confirmed by nil, or by an error that is
 	// ErrNotFound or whose GRPCCode is NotFound. Any other error means that the resource may
 	// still exist: Destroy is called again, for ever, with growing pauses (K17, K18). The text of
-	// the error goes into log and history, where long words are hidden.
+	// the error goes into log and history, redacted as libcrikeep(3) says.
 	Destroy(ctx context.Context, e Entry) error
 }
 
