@@ -140,6 +140,7 @@ int ck_copy_open(const char *dir, int dirfd, sqlite3 **ret_copy, struct ck_error
 	struct files before, after;
 	CK_AUTO_FREE char *path = ck_alloc(strlen(dir) + sizeof("/" CK_DB_NAME));
 	sqlite3 *copy = NULL;
+	long pid;
 
 	if (!path)
 		return ck_nomem(err);
@@ -149,7 +150,11 @@ int ck_copy_open(const char *dir, int dirfd, sqlite3 **ret_copy, struct ck_error
 		if (i)
 			nanosleep(&pause, NULL);
 		bool wal = before.st[1].st_ino, shm = before.st[2].st_ino;
-		bool locks = wal && shm && !ck_lock_holder(dirfd, true);
+		/* files that do not rest beside an owner that can write: the lock is its own, and
+		 * its pid is unknown here */
+		bool owners =
+			i % 2 && ck_state_dir_owned(dirfd, &pid) && !ck_state_dir_degraded(dirfd);
+		bool locks = wal && shm && (owners || !ck_lock_holder(dirfd, true));
 		r = copy_once(path,
 			      locks ? "readonly_shm=1" : wal ? "vfs=unix-none" : "immutable=1",
 			      !locks && wal, &copy, err);

@@ -432,6 +432,23 @@ static void beside_an_owner_reading_needs_no_more_than_that(void **state)
 	}
 }
 
+/* The disk was full when it began, or the reader knows it by another pid: whose the lock of the
+ * writer is cannot be seen. */
+static void beside_an_owner_without_a_pid_others_read_while_it_writes(void **state)
+{
+	struct fixture *f = *state;
+	int status;
+
+	transitions(f, 1);
+	assert_int_equal(unlink(place_file(&f->place, "owner")), 0);
+	pid_t pid = in_a_child(f, READ_ONCE);
+	while (waitpid(pid, &status, WNOHANG) == 0) {
+		transitions(f, 1);
+		usleep(2000);
+	}
+	assert_int_equal(status, 0);
+}
+
 /* ---- a foreign reader: SQLite's own locks ---------------------------------------------------- */
 
 static int foreign_read(struct fixture *f)
@@ -667,6 +684,7 @@ int main(void)
 		TEST(beside_an_owner_reading_needs_no_more_than_that),
 		TEST(beside_a_stopped_foreign_reader_the_files_stay),
 		TEST(who_holds_locks_is_not_asked_while_all_is_well),
+		TEST(beside_an_owner_without_a_pid_others_read_while_it_writes),
 		TEST(nothing_is_ever_synced),
 		TEST(a_dump_has_everything),
 		TEST(a_dump_names_the_living_owner),
