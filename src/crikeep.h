@@ -629,7 +629,8 @@ int ck_turn_answered(struct ck_turn *turn, enum ck_delivery delivery);
 void ck_turn_free(struct ck_turn *turn);
 /*
  * ck_create - the whole turn of one caller: begin it, wait, have it created if need be, and answer.
- * It blocks, and needs an event loop in another thread. Both functions are called in this thread.
+ * It blocks, also past the deadline while @create runs, and needs an event loop in another thread.
+ * Both functions are called in this thread.
  * @create: create it, and say how that ended: ck_turn_finish(), ck_turn_fail() or ck_turn_lost().
  * What these return need not be looked at. Without them the outcome is unknown (K8), and @create
  * may be called once more.
