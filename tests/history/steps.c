@@ -239,7 +239,7 @@ static void step_seen(struct world *w, const struct step *s)
 	/* who waits for it may be decided, and hear it later */
 	for (i = 0; i < TURNS; i++)
 		w->callers[i].owed = w->callers[i].owed ||
-				     (o->handed && w->callers[i].turn &&
+				     ((o->handed || o->run_done) && w->callers[i].turn &&
 				      runtime_key_same(&w->callers[i].req, &o->req));
 }
 

@@ -60,7 +60,7 @@ struct caller {
 	bool over;   /* decided for good */
 	bool waited; /* before it was decided for the first time */
 	bool left;   /* and so hears nothing any more, unless it creates */
-	bool owed;   /* what it waits for was handed to others, and then died */
+	bool owed;   /* what it waits for was handed over or agreed to, and then died */
 };
 
 struct job {
