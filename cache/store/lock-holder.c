@@ -20,6 +20,8 @@
 #define SHM_IN_USE  128         /* shared by whoever has it open */
 #define FILE_FIRST  0x40000000l /* of the database itself; shared by whoever has it open */
 
+#define LOOKS 3 /* at a long list: one look in a hundred missed a line among 400 locks that change */
+
 struct lock {
 	char kind[8]; /* READ, WRITE */
 	long pid;
@@ -40,30 +42,59 @@ static bool is_of(const struct lock *lock, const struct stat *st)
 	       lock->minor == minor(st->st_dev);
 }
 
-long ck_lock_holder(int dirfd, bool exclusive)
+struct search {
+	struct stat db, shm;
+	long me, owner; /* 0: none */
+	bool exclusive;
+};
+
+static bool is_wanted(const struct search *search, const struct lock *lock)
+{
+	bool writes = !strcmp(lock->kind, "WRITE");
+	if (lock->pid == search->me || (search->owner && lock->pid == search->owner))
+		return false;
+	if (is_of(lock, &search->db))
+		return writes && lock->first >= FILE_FIRST;
+	if (!is_of(lock, &search->shm) || lock->first < SHM_FIRST)
+		return false;
+	return (writes && lock->first <= SHM_IN_USE && lock->first != SHM_CHECKPOINT) ||
+	       (!search->exclusive && lock->first <= SHM_LAST);
+}
+
+/* @ret_all: is the list so short that the kernel wrote it at one moment? */
+static long look(const struct search *search, bool *ret_all)
 {
 	char line[256];
-	struct stat db, shm;
-	long holder = 0, owner = 0, me = (long)getpid();
-	bool owned = ck_state_dir_owned(dirfd, &owner);
-
-	if (fstatat(dirfd, CK_DB_NAME, &db, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    fstatat(dirfd, CK_DB_SHM, &shm, AT_SYMLINK_NOFOLLOW) < 0)
-		return 0;
+	long holder = 0;
+	size_t read = 0;
 	FILE *file = fopen("/proc/locks", "re");
+
 	while (file && !holder && fgets(line, sizeof(line), file)) {
 		struct lock lock;
-		if (!parse(line, &lock) || lock.pid == me || (owned && lock.pid == owner))
-			continue;
-		bool writes = !strcmp(lock.kind, "WRITE");
-		if ((is_of(&lock, &db) && writes && lock.first >= FILE_FIRST) ||
-		    (is_of(&lock, &shm) && writes && lock.first >= SHM_FIRST &&
-		     lock.first <= SHM_IN_USE && lock.first != SHM_CHECKPOINT) ||
-		    (is_of(&lock, &shm) && !exclusive && lock.first >= SHM_FIRST &&
-		     lock.first <= SHM_LAST))
+		read += strlen(line);
+		if (parse(line, &lock) && is_wanted(search, &lock))
 			holder = lock.pid;
 	}
 	if (file)
 		fclose(file);
+	*ret_all = read < (size_t)sysconf(_SC_PAGESIZE) - sizeof(line);
+	return holder;
+}
+
+long ck_lock_holder(int dirfd, bool exclusive)
+{
+	struct search search = { .me = (long)getpid(), .exclusive = exclusive };
+	long holder = 0;
+	bool all = false;
+
+	if (!ck_state_dir_owned(dirfd, &search.owner))
+		search.owner = 0;
+	if (fstatat(dirfd, CK_DB_NAME, &search.db, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    fstatat(dirfd, CK_DB_SHM, &search.shm, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	/* The kernel writes a page at a time. A line is left out between two pages if another one
+	 * goes away meanwhile. */
+	for (int looks = 0; looks < LOOKS && !holder && !all; looks++)
+		holder = look(&search, &all);
 	return holder;
 }
