@@ -2,12 +2,14 @@
 /*
  * The text is split into words: runs of ASCII letters and digits, and UUIDs. Each is judged by the
  * list. Then the request is read once, value by value, and words that were kept are hidden where a
- * value has them. So memory is bounded by the text, however large the request is.
+ * value has them. So memory is bounded by the text, however large the request is. A creation that
+ * fails stops the daemon's one thread here, so hints pass over what no word of the text has.
  *
  * Nothing is decoded. A quoted or encoded value is made of pieces of itself and of words that no
  * list has. A word right behind '\' or '%' may begin with a part of the escape, so it is hidden.
  */
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "cache/request/redact.h"
@@ -21,6 +23,8 @@
 #define EDGE   4u /* letters of a word that a joint looks at: a cut word has them, too */
 #define WINDOW 6u /* bytes of an id that are looked for: another text may touch it */
 #define CODED  3u /* bytes that numbers spell, or one has in hexadecimal: WINDOW digits of it */
+
+#define HINT_BITS 17u /* 16 KiB, half of a processor's nearest cache */
 
 enum judgement {
 	HIDE,
@@ -41,6 +45,7 @@ struct word {
 struct clue {
 	unsigned char key[2 * EDGE];
 	unsigned left, right;
+	bool followed;
 };
 
 struct redaction {
@@ -52,8 +57,12 @@ struct redaction {
 	unsigned n_words;
 	struct clue clues[CK_REDACT_CLUES + 1]; /* the last is written when there is no room */
 	size_t n_clues;
-	bool begins[1u << 16]; /* with which two bytes the clues that are bytes begin */
-	size_t n_visited;      /* strings of the request */
+	/* Bits of what clues have, by a hash: whole keys, the two letters where a joint's words
+	 * meet, the first bytes of those that are bytes, words as hide_long_word() finds them. */
+	uint64_t hints[(1u << HINT_BITS) / 64];
+	bool any_bytes;             /* a clue is bytes */
+	unsigned char letters[256]; /* in lower case, and digits; 0: what is in no word */
+	size_t n_visited;           /* strings of the request */
 };
 
 struct value {
@@ -229,6 +238,40 @@ static void hide(struct redaction *r, unsigned word)
 		r->words[word].is = HIDE;
 }
 
+static unsigned hash(uint64_t value)
+{
+	return (unsigned)(value * 0x9e3779b97f4a7c15u >> (64 - HINT_BITS));
+}
+
+static void add_hint(struct redaction *r, uint64_t value)
+{
+	r->hints[hash(value) / 64] |= UINT64_C(1) << hash(value) % 64;
+}
+
+static unsigned hinted(const struct redaction *r, uint64_t value)
+{
+	return r->hints[hash(value) / 64] >> hash(value) % 64 & 1;
+}
+
+static uint64_t whole(const unsigned char key[2 * EDGE])
+{
+	uint64_t value;
+
+	memcpy(&value, key, sizeof(value));
+	return value;
+}
+
+/* The last letter of a word and the first of the next, both in lower case */
+static uint64_t meeting(unsigned char left, unsigned char right)
+{
+	return (uint64_t)left << 8 | right;
+}
+
+static uint64_t long_word(const unsigned char *s, size_t len)
+{
+	return (uint64_t)len << 16 | meeting(ck_lower(s[len - 1]), ck_lower(s[0]));
+}
+
 static void joint_key(const unsigned char *left, size_t left_len, const unsigned char *right,
 		      size_t right_len, unsigned char key[2 * EDGE])
 {
@@ -245,11 +288,6 @@ static void bytes_key(const unsigned char *s, size_t len, unsigned char key[2 * 
 	for (size_t i = 0; i < len; i++)
 		key[i] = ck_lower(s[i]);
 	key[2 * EDGE - 1] = (unsigned char)(0x80 | len); /* no letter */
-}
-
-static size_t beginning(const unsigned char *s)
-{
-	return (size_t)ck_lower(s[0]) << 8 | ck_lower(s[1]);
 }
 
 static struct clue *add_clue(struct redaction *r, unsigned left, unsigned right)
@@ -322,10 +360,8 @@ static void join_parts(struct redaction *r, unsigned word)
 static void add_bytes(struct redaction *r, unsigned word, const unsigned char *s, size_t len,
 		      size_t window)
 {
-	for (size_t i = 0; i == 0 || i + window <= len; i++) {
+	for (size_t i = 0; i == 0 || i + window <= len; i++)
 		bytes_key(s + i, len < window ? len : window, add_clue(r, word, word)->key);
-		r->begins[beginning(s + i)] = true;
-	}
 }
 
 /* A number or id may be a value in hexadecimal, cut within a byte at either end. */
@@ -377,9 +413,24 @@ static void add_spelled(struct redaction *r, unsigned word, bool hex)
 		if (!more)
 			return;
 	}
-	r->begins[beginning(bytes)] = true;
 	for (; word < next; word++)
 		bytes_key(bytes, CODED, add_clue(r, word, word)->key);
+}
+
+static void add_hints(struct redaction *r)
+{
+	for (size_t i = 0; i < r->n_clues; i++) {
+		const unsigned char *key = r->clues[i].key;
+		bool bytes = key[2 * EDGE - 1] & 0x80;
+		add_hint(r, whole(key));
+		add_hint(r, bytes ? (uint64_t)key[0] << 16 | key[1] << 8 | key[2]
+				  : meeting(key[0], key[EDGE]));
+		r->any_bytes = r->any_bytes || bytes;
+	}
+	for (unsigned c = 0; c < sizeof(r->letters); c++)
+		r->letters[c] = ck_in_word((unsigned char)c) ? ck_lower((unsigned char)c) : 0;
+	for (unsigned i = 0; i < r->n_words; i++)
+		add_hint(r, long_word(r->text + r->words[i].at, r->words[i].len));
 }
 
 static void find_clues(struct redaction *r)
@@ -408,12 +459,15 @@ static void find_clues(struct redaction *r)
 	}
 	join_words(r);
 	qsort(r->clues, r->n_clues, sizeof(*r->clues), compare_clues);
+	add_hints(r);
 }
 
 static void follow(struct redaction *r, const unsigned char key[2 * EDGE])
 {
 	size_t low = 0, high = r->n_clues;
 
+	if (!hinted(r, whole(key)))
+		return;
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 		if (memcmp(r->clues[mid].key, key, 2 * EDGE) < 0)
@@ -421,50 +475,92 @@ static void follow(struct redaction *r, const unsigned char key[2 * EDGE])
 		else
 			high = mid;
 	}
-	for (; low < r->n_clues && !memcmp(r->clues[low].key, key, 2 * EDGE); low++) {
+	for (; low < r->n_clues && !r->clues[low].followed &&
+	       !memcmp(r->clues[low].key, key, 2 * EDGE);
+	     low++) {
+		r->clues[low].followed = true;
 		hide(r, r->clues[low].left);
 		hide(r, r->clues[low].right);
 	}
 }
 
-static void follow_joint(struct redaction *r, struct value left, struct value right)
+/* Both are in a word: does a part begin here, as ck_name_part() has it? */
+static bool part_begins(struct value in, size_t at)
 {
+	const unsigned char *s = in.bytes + at;
+
+	return ck_upper(s[0]) &&
+	       (!ck_upper(s[-1]) || (at + 1 < in.len && ck_in_word(s[1]) && !ck_upper(s[1])));
+}
+
+/* A word with a word before it is at @at, or a letter that may begin a part */
+static void follow_joint(struct redaction *r, struct value in, size_t at)
+{
+	const unsigned char *s = in.bytes;
+	bool parts = ck_in_word(s[at - 1]);
+	size_t left_end = at, left = 1, right = 1;
 	unsigned char key[2 * EDGE];
 
-	joint_key(left.bytes, left.len, right.bytes, right.len, key);
+	if (parts && !part_begins(in, at))
+		return;
+	while (!ck_in_word(s[left_end - 1]))
+		left_end--;
+	while (left < EDGE && left < left_end && ck_in_word(s[left_end - left - 1]) &&
+	       !(parts && part_begins(in, left_end - left)))
+		left++;
+	while (right < EDGE && at + right < in.len && ck_in_word(s[at + right]) &&
+	       !(parts && part_begins(in, at + right)))
+		right++;
+	joint_key(s + left_end - left, left, s + at, right, key);
 	follow(r, key);
 }
 
-static void follow_parts(struct redaction *r, struct value word)
+/* Asked of every byte, so all but the last step is done without a branch. */
+static void follow_joints(struct redaction *r, struct value value)
 {
-	for (size_t n; (n = ck_name_part(word.bytes, word.len)) < word.len;) {
-		struct value rest = { word.bytes + n, word.len - n };
-		follow_joint(r, (struct value){ word.bytes, n },
-			     (struct value){ rest.bytes, ck_name_part(rest.bytes, rest.len) });
-		word = rest;
+	unsigned char before = 0, last = 0; /* letter or digit; 0: another byte, or none yet */
+
+	for (size_t i = 0; i < value.len; i++) {
+		unsigned char byte = value.bytes[i], letter = r->letters[byte];
+		unsigned begins = !before | (letter != byte); /* a word, or a capital */
+		if (hinted(r, meeting(last, letter)) & begins & !!letter & !!last)
+			follow_joint(r, value, i);
+		before = letter;
+		last = letter ? letter : last;
 	}
 }
 
 static void follow_bytes(struct redaction *r, struct value value)
 {
 	unsigned char key[2 * EDGE];
+	uint32_t first = 0; /* CODED bytes */
 
-	for (size_t i = 0; i + 1 < value.len; i++) {
-		if (!r->begins[beginning(value.bytes + i)])
+	for (size_t i = 0; r->any_bytes && i < value.len; i++) {
+		first = (first << 8 | ck_lower(value.bytes[i])) & 0xffffff;
+		if (i + 1 < CODED || !hinted(r, first))
 			continue;
-		for (size_t n = CODED; n <= WINDOW && i + n <= value.len; n++) {
-			bytes_key(value.bytes + i, n, key);
+		size_t at = i + 1 - CODED;
+		for (size_t n = CODED; n <= WINDOW && at + n <= value.len; n++) {
+			bytes_key(value.bytes + at, n, key);
 			follow(r, key);
 		}
 	}
 }
 
-static void hide_long_word(struct redaction *r, const unsigned char *s, size_t len)
+/* A value, or what follows its '=', that is one long word */
+static void hide_lone_word(struct redaction *r, struct value value)
 {
-	for (unsigned i = 0; len >= CK_REDACT_LONG && i < r->n_words; i++) {
-		size_t n = 0;
-		while (r->words[i].len == len && n < len &&
-		       ck_lower(r->text[r->words[i].at + n]) == ck_lower(s[n]))
+	size_t at = 0, len, next, n;
+
+	if (!next_word(value, &at, &len))
+		return;
+	const unsigned char *s = value.bytes + at;
+	next = at + len;
+	if (len < CK_REDACT_LONG || !hinted(r, long_word(s, len)) || next_word(value, &next, &n))
+		return;
+	for (unsigned i = 0; i < r->n_words; i++) {
+		for (n = 0; r->words[i].len == len && n < len &&
+			    ck_lower(r->text[r->words[i].at + n]) == ck_lower(s[n]);)
 			n++;
 		if (n == len)
 			hide(r, i);
@@ -473,22 +569,14 @@ static void hide_long_word(struct redaction *r, const unsigned char *s, size_t l
 
 static void hide_value(struct redaction *r, struct value value)
 {
+	const unsigned char *end = value.bytes + value.len;
 	const unsigned char *equals = memchr(value.bytes, '=', value.len);
-	size_t tail = equals ? (size_t)(equals - value.bytes) : value.len;
-	size_t n = 0, n_tail = 0;
-	struct value last = { 0 };
 
-	for (size_t at = 0, len; next_word(value, &at, &len); at += len) {
-		struct value word = { value.bytes + at, len };
-		if (n++)
-			follow_joint(r, last, word);
-		follow_parts(r, word);
-		n_tail += at > tail;
-		last = word;
-	}
-	if (n == 1 || n_tail == 1)
-		hide_long_word(r, last.bytes, last.len);
+	follow_joints(r, value);
 	follow_bytes(r, value);
+	hide_lone_word(r, value);
+	if (equals)
+		hide_lone_word(r, (struct value){ equals + 1, (size_t)(end - equals - 1) });
 }
 
 /* ---- what is shown --------------------------------------------------------------------------- */

@@ -16,6 +16,7 @@
 #include "tests/unit/cri-build.h"
 #include "tests/bench/measure.h"
 #include "cache/cache.h"
+#include "cache/request/redact.h"
 #include "cache/store/store-int.h"
 
 #define S CK_NS_PER_S
@@ -558,6 +559,34 @@ static void bench_fingerprint(void)
 	ck_record_fini(&record);
 }
 
+/* The request of above, again and again up to 1 MiB */
+static void bench_redact(void)
+{
+	static const char text[] = "failed to create shim task: open /var/lib/app: exit status 137";
+	static struct pb request;
+	static unsigned char bytes[1u << 20], copied[sizeof(bytes)];
+	double redact[REPEATS], copy[REPEATS];
+	struct ck_known known = { .kind = CK_CONTAINER, .request = bytes };
+	char out[CK_TEXT_MAX + 1];
+
+	large_container(&request);
+	for (; known.len + request.len <= sizeof(bytes); known.len += request.len)
+		memcpy(bytes + known.len, request.bytes, request.len);
+	for (unsigned i = 0; i < REPEATS; i++) {
+		uint64_t began = measure_now();
+		ck_redact(text, &known, out);
+		uint64_t redacted = measure_now();
+		for (size_t k = 0; k < known.len; k++)
+			((volatile unsigned char *)copied)[k] = bytes[k];
+		redact[i] = (double)(redacted - began) / 1e6;
+		copy[i] = (double)(measure_now() - redacted) / 1e6;
+		measure_must(strcmp(out, "***") != 0, "redact");
+	}
+	measure_line("redact, request of 1 MiB", measure_median(redact, REPEATS),
+		     "ms    %.1f x a bytewise copy",
+		     measure_median(redact, REPEATS) / measure_median(copy, REPEATS));
+}
+
 /* ---- 10,000 entries -------------------------------------------------------------------------- */
 
 static size_t in_use(void)
@@ -778,11 +807,9 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} parts[] = {
-		{ "turns", bench_turns },
-		{ "entries", bench_entries },
-		{ "hand-over", bench_hand_over },
-		{ "fingerprint", bench_fingerprint },
-		{ "open", bench_open },
+		{ "turns", bench_turns },         { "entries", bench_entries },
+		{ "hand-over", bench_hand_over }, { "fingerprint", bench_fingerprint },
+		{ "redact", bench_redact },       { "open", bench_open },
 		{ "expiry", bench_expiry },
 	};
 	setvbuf(stdout, NULL, _IOLBF, 0);
