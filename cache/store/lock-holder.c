@@ -20,7 +20,8 @@
 #define SHM_IN_USE  128         /* shared by whoever has it open */
 #define FILE_FIRST  0x40000000l /* of the database itself; shared by whoever has it open */
 
-#define LOOKS 3 /* at a long list: one look in a hundred missed a line among 400 locks that change */
+/* at a long list: one look in a hundred missed a line among 400 locks that change */
+#define LOOKS 3
 
 struct lock {
 	char kind[8]; /* READ, WRITE */
