@@ -370,7 +370,8 @@ static void the_status_file_shows_who_is_connected(void **state)
 	join(s, 1, "05-first", RUN);
 	seen(s, 2, "10-slow");
 	assert_string_equal(s->status->plugins[0].name, "05-first"); /* as they are called */
-	plugin_close(s->plugins[0]);
+	plugin_free(s->plugins[0]);
+	s->plugins[0] = NULL;
 	settle(s);
 	plugin = seen(s, 2, "10-slow"); /* what was wrong with it can still be seen */
 	assert_string_equal(plugin->state, CK_STATUS_GONE);

@@ -244,6 +244,7 @@ static void what_changed_is_in_history_and_log(void **state) /* K11 */
 	struct ck_turn *turn = fx_wait(f, &changed);
 	assert_int_equal(fx_decision(f, turn), CK_CREATE);
 	assert_string_equal(fx_why(f), "EVICTING: the request changed: config.envs[LEVEL]");
+	fx_settle(f); /* the log is written after the decision */
 	assert_non_null(strstr(f->log, evicted));
 	assert_null(strstr(f->log, "value-of"));
 	ck_turn_free(turn);
