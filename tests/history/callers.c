@@ -202,8 +202,11 @@ void callers_fail(struct world *w, int object)
 	o->turn = -1;
 	/* the name is taken by what the cache asked for earlier, and so its outcome is unknown */
 	bool unknown = o->doomed && c->turn->m.again;
-	int r = unknown && o->req.attempt % 2 ? ck_turn_lost(c->turn, NULL)
-					      : ck_turn_fail(c->turn, &why, NULL);
+	int r;
+	do /* without memory nothing was said */
+		r = unknown && o->req.attempt % 2 ? ck_turn_lost(c->turn, NULL)
+						  : ck_turn_fail(c->turn, &why, NULL);
+	while (r == -CK_ENOMEM);
 	world_say(w, "    %d", r);
 	c->over = c->over || !unknown;
 }

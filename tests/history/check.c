@@ -31,10 +31,12 @@ void check_outcome(struct world *w, int outcome)
 	world_wrong(w, "a turn is decided %d, which is not documented", outcome);
 }
 
-/* the kubelet has begun to stop its pod */
-static bool pod_ends(const struct world *w, const struct object *o)
+/* It died, or the kubelet has begun to stop it. Containers end with their sandbox. */
+static bool has_ended(const struct world *w, const struct object *o)
 {
-	return o->stopping || (o->req.sandbox >= 0 && w->objects[o->req.sandbox].stopping);
+	const struct object *pod = o->req.sandbox >= 0 ? &w->objects[o->req.sandbox] : o;
+	return o->stopping || pod->stopping || o->condition == CK_CONDITION_DEAD ||
+	       pod->condition == CK_CONDITION_DEAD;
 }
 
 /* one uid has one name, and one sandbox has one pod */
@@ -47,7 +49,7 @@ static void check_names(struct world *w, const struct caller *c)
 			continue;
 		/* the uid of a pod that has ended says nothing any more */
 		if (req->kind == CK_SANDBOX && o->req.uid == req->uid && o->req.pod != req->pod &&
-		    !pod_ends(w, o) && o->condition != CK_CONDITION_DEAD)
+		    !has_ended(w, o))
 			world_wrong(w, "%s is created, and %s has its uid", runtime_pod(req),
 				    o->id);
 		if (req->sandbox == i && (o->req.uid != req->uid || o->req.pod != req->pod))

@@ -219,7 +219,7 @@ static void job_answer(struct world *w, struct job *job)
 		runtime_end(w, job->object);
 		o->destroyed = true;
 		/* the call took so long that it was found in use meanwhile */
-		o->exempt = o->exempt || (o->runs && (!o->stop_done || shared));
+		o->exempt = o->exempt || shared || (o->runs && !o->stop_done);
 		w->tally.destroyed++;
 	}
 	ck_job_done(job->job, &answer);
