@@ -126,7 +126,6 @@ static struct ck_cache *cache_new(const struct ck_options *options)
 	cache->clock = options->clock;
 	cache->clock_userdata = options->clock_userdata;
 	cache->compare.mode = options->mode;
-	cache->compare.on_annotation_change = options->on_annotation_change;
 	cache->compare.compare_sandbox_config = options->compare_sandbox_config;
 	cache->due = cache->armed = CK_NEVER_DUE;
 	pthread_mutex_init(&cache->lock, NULL);

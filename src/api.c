@@ -68,8 +68,8 @@ int ck_cache_open(const struct ck_options *options, struct ck_cache **ret_cache,
 		return bad(err, "options.hooks: size is not set");
 	if (options->mode < CK_MODE_NORMALIZED || options->mode > CK_MODE_STRICT ||
 	    options->hand_back < CK_REPEAT || options->hand_back > CK_OFFER ||
-	    options->on_annotation_change < CK_ANNOTATION_AUTO ||
-	    options->on_annotation_change > CK_ANNOTATION_HAND_BACK)
+	    options->on_annotation_change < CK_ANNOTATION_HAND_BACK ||
+	    options->on_annotation_change > CK_ANNOTATION_EVICT)
 		return bad(err, "options: mode, hand_back or on_annotation_change is not one of "
 				"its values");
 	const uint64_t durations[] = { options->ttl, options->create_deadline, options->lost_grace,

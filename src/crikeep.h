@@ -153,15 +153,8 @@ enum ck_mode { CK_MODE_NORMALIZED = 0, CK_MODE_IDENTITY = 1, CK_MODE_STRICT = 2 
  * finds it in a list (K2). Since: 0.1
  */
 enum ck_hand_back { CK_REPEAT = 0, CK_OFFER = 1 };
-/*
- * If only labels and annotations differ: evict once, then hand back (K12); or always the same.
- * Since: 0.1
- */
-enum ck_annotation_change {
-	CK_ANNOTATION_AUTO = 0,
-	CK_ANNOTATION_EVICT = 1,
-	CK_ANNOTATION_HAND_BACK = 2
-};
+/* If only labels and annotations of the pod differ (K12). Since: 0.1 */
+enum ck_annotation_change { CK_ANNOTATION_HAND_BACK = 0, CK_ANNOTATION_EVICT = 1 };
 /* syslog(3)'s numbers.   Since: 0.1 */
 enum ck_log_level { CK_LOG_ERROR = 3, CK_LOG_WARNING = 4, CK_LOG_INFO = 6, CK_LOG_DEBUG = 7 };
 
@@ -373,7 +366,7 @@ struct ck_options {
 	uint64_t destroy_timeout;
 	enum ck_mode mode;                         /* [normalized] */
 	enum ck_hand_back hand_back;               /* [repeat] */
-	/* what to do if only labels and annotations of the pod differ [auto] (K12) */
+	/* what to do if only labels and annotations of the pod differ [hand_back] (K12) */
 	enum ck_annotation_change on_annotation_change;
 	/* NULL-terminated patterns, one '*' at the end; NULL: what CNI plugins write */
 	const char *const *ignore_annotations;

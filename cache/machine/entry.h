@@ -127,8 +127,6 @@ struct ck_row {
 	uint32_t requests;               /* how often it was asked for */
 	uint32_t tries;                  /* failed destroys */
 	int last_grpc;                   /* of the last failed destroy */
-	/* evictions of this slot in a row for nothing but labels and annotations (K12) */
-	uint32_t relabelled;
 	uint64_t created;  /* when its creation began */
 	uint64_t changed;  /* when it moved last */
 	uint64_t asked;    /* when it was asked for last; 0: never */

@@ -70,12 +70,6 @@ static void create(struct ck_machine *m, struct ck_mturn *t)
 	ck_creator_begins(m, t, e);
 	t->compared.row = e->row.id; /* its record is of this very request */
 	t->compared.relation = CK_RELATION_SAME;
-	/* how often in a row the slot was evicted for nothing but labels (K12) */
-	for (struct ck_entry *old = t->group->entries; old; old = ck_pod_next(old))
-		if (old != e && old->row.reason == CK_REASON_RELABELLED &&
-		    ck_key_same_slot(old->row.key, t->key) &&
-		    old->row.relabelled + 1 > e->row.relabelled)
-			e->row.relabelled = old->row.relabelled + 1;
 	ck_turn_want_resolve(m, t);
 	m->counters.created++;
 	ck_dirty(m, e);

@@ -292,9 +292,7 @@ bool ck_turn_same(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e,
 		return true;
 	case CK_RELATION_COSMETIC:
 		*ret_why = CK_REASON_RELABELLED;
-		return m->rules.on_annotation_change == CK_ANNOTATION_HAND_BACK ||
-		       (m->rules.on_annotation_change == CK_ANNOTATION_AUTO &&
-			e->row.relabelled > 0);
+		return m->rules.on_annotation_change == CK_ANNOTATION_HAND_BACK;
 	case CK_RELATION_NOT_COMPARABLE:
 		*ret_why = CK_REASON_NOT_COMPARABLE;
 		return false;

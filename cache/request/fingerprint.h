@@ -61,7 +61,6 @@ struct ck_record { /* its digests may be in memory or only in the database */
 
 struct ck_compare_rules {
 	enum ck_mode mode;
-	enum ck_annotation_change on_annotation_change;
 	/* annotations that do not count (E3): "prefix*" or whole names, then NULL; NULL itself: the
 	 * default below */
 	const char *const *ignore_annotations;

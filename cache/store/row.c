@@ -12,7 +12,7 @@
 	X(id) X(kind) X(attempt) X(namespace) X(name) X(uid) X(sandbox) X(container) X(form) \
 	X(key_id) X(salt) X(root) X(rest) X(image_id) X(state) X(flags) X(reason) X(phase) \
 	X(origin) X(stage) X(object) X(reply) X(told) X(requests) X(tries) X(last_grpc) \
-	X(relabelled) X(created) X(changed) X(interest) X(existed) X(due) X(boot) X(staged) \
+	X(created) X(changed) X(interest) X(existed) X(due) X(boot) X(staged) \
 	X(searched) X(absent) X(asked)
 
 enum column {
@@ -21,13 +21,13 @@ enum column {
 #undef COLUMN_ENUM
 	COLUMNS_N,
 };
-_Static_assert(COLUMNS_N == 37, "the statements below have 37 columns");
+_Static_assert(COLUMNS_N == 36, "the statements below have 36 columns");
 
 #define NAMES \
 	"id, kind, attempt, namespace, name, uid, sandbox, container, form, key_id, salt, root, " \
 	"rest, image_id," \
 	" state, flags, reason, phase, origin, stage, object, reply, told, requests, tries, " \
-	"last_grpc, relabelled," \
+	"last_grpc," \
 	" created, changed, interest, existed, due, boot, staged, searched, absent, asked"
 
 const char ck_row_select[] = "SELECT " NAMES " FROM entry ORDER BY id";
@@ -35,15 +35,15 @@ const char ck_row_select[] = "SELECT " NAMES " FROM entry ORDER BY id";
 const char ck_row_insert[] = "INSERT INTO entry (" NAMES
 			     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
 			     " ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, "
-			     "?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37)";
+			     "?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36)";
 
 const char ck_row_update[] = "UPDATE entry SET image_id = ?14, state = ?15, flags = ?16, reason = "
 			     "?17, phase = ?18, origin = ?19,"
 			     " stage = ?20, object = ?21, reply = ?22, told = ?23, requests = ?24, "
 			     "tries = ?25, last_grpc = ?26,"
-			     " relabelled = ?27, created = ?28, changed = ?29, interest = ?30, "
-			     "existed = ?31, due = ?32, boot = ?33,"
-			     " staged = ?34, searched = ?35, absent = ?36, asked = ?37"
+			     " created = ?27, changed = ?28, interest = ?29, "
+			     "existed = ?30, due = ?31, boot = ?32,"
+			     " staged = ?33, searched = ?34, absent = ?35, asked = ?36"
 			     " WHERE id = ?1";
 
 const char ck_digests_select[] = "SELECT leaves FROM fingerprint WHERE entry = ?1";
@@ -125,7 +125,6 @@ int ck_row_bind(sqlite3_stmt *stmt, const struct ck_row *row, bool whole)
 	bind_number(&b, COL_tries, row->tries);
 	int rc = sqlite3_bind_int(stmt, COL_last_grpc + 1, row->last_grpc);
 	b.rc = b.rc ? b.rc : rc;
-	bind_number(&b, COL_relabelled, row->relabelled);
 	bind_number(&b, COL_created, row->created);
 	bind_number(&b, COL_changed, row->changed);
 	bind_number(&b, COL_asked, row->asked);
@@ -242,7 +241,6 @@ static const char *read_state(sqlite3_stmt *stmt, struct ck_row *row)
 		return #member;
 	READ_U32(requests)
 	READ_U32(tries)
-	READ_U32(relabelled)
 #undef READ_U32
 	if (!ck_column_number(stmt, COL_last_grpc, INT32_MIN, INT32_MAX, &grpc))
 		return "last_grpc";

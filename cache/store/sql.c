@@ -206,7 +206,6 @@ static const struct object {
 		   "  requests   INTEGER NOT NULL CHECK (requests >= 0),\n"
 		   "  tries      INTEGER NOT NULL CHECK (tries >= 0),\n"
 		   "  last_grpc  INTEGER NOT NULL,\n"
-		   "  relabelled INTEGER NOT NULL CHECK (relabelled >= 0),\n"
 		   "  created    INTEGER NOT NULL CHECK (created >= 0), -- times: ns of "
 		   "CLOCK_BOOTTIME of boot\n"
 		   "  changed    INTEGER NOT NULL CHECK (changed >= 0),\n"

@@ -21,7 +21,7 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 
-#define CK_SCHEMA_VERSION 3          /* PRAGMA user_version; sql.c says how to get there */
+#define CK_SCHEMA_VERSION 4          /* PRAGMA user_version; sql.c says how to get there */
 #define CK_APPLICATION_ID 0x43524b50 /* "CRKP": PRAGMA application_id */
 #define CK_PAGE_SIZE	  4096u
 #define CK_FRAME_SIZE	  (CK_PAGE_SIZE + 24u) /* a page in the WAL */

@@ -275,7 +275,6 @@ struct json_object *ck_row_tree(const struct ck_look *look, const struct ck_row 
 	ck_tree_put_int(object, "requests", row->requests);
 	ck_tree_put_int(object, "tries", row->tries);
 	ck_tree_put_text(object, "last_code", row->last_grpc ? ck_grpc_name(row->last_grpc) : NULL);
-	ck_tree_put_int(object, "relabelled", row->relabelled);
 	put_past(look, row, object, "created", row->created);
 	put_past(look, row, object, "changed", row->changed);
 	put_past(look, row, object, "asked", row->asked);

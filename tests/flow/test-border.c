@@ -60,7 +60,7 @@ static void options_are_checked(void **state)
 	o.hand_back = (enum ck_hand_back) - 1;
 	refused(f, &o);
 	o = f->options;
-	o.on_annotation_change = (enum ck_annotation_change)3;
+	o.on_annotation_change = (enum ck_annotation_change)2;
 	refused(f, &o);
 	o = f->options;
 	o.ttl = CK_DURATION_MAX + 1;

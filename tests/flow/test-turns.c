@@ -1165,21 +1165,25 @@ static void ignored_annotations_do_not_differ(void **state)
 	ck_turn_free(turn);
 }
 
-static void labels_evict_once_and_then_are_handed_back(void **state) /* K12 */
+static void other_annotations_evict_only_if_the_host_says_so(void **state) /* K12 */
 {
 	struct fixture *f = *state;
 	struct fx_ask pod = fx_sandbox("web");
-	pod.annotation = "other.example/turn";
 	fx_open(f);
 	fx_keep(f, &pod, "s1");
+	pod.annotation = "other.example/turn";
 	struct ck_turn *turn = fx_wait(f, &pod);
-	assert_int_equal(fx_decision(f, turn), CK_CREATE);
-	assert_true(fx_was_destroyed(f, "s1"));
-	fx_advance(f, 11 * S);
-	assert_int_equal(fx_make(f, turn, &pod, "s2"), CK_KEPT);
+	fx_answered_with(f, turn, "s1");
 	ck_turn_free(turn);
+	fx_close(f);
+	f->options.on_annotation_change = CK_ANNOTATION_EVICT;
+	pod = fx_sandbox("db");
+	fx_open(f);
+	fx_keep(f, &pod, "s2");
+	pod.annotation = "other.example/turn";
 	turn = fx_wait(f, &pod);
-	fx_answered_with(f, turn, "s2");
+	assert_int_equal(fx_decision(f, turn), CK_CREATE);
+	assert_true(fx_was_destroyed(f, "s2"));
 	ck_turn_free(turn);
 }
 
@@ -1834,7 +1838,7 @@ int main(void)
 		ON_FIXTURE(two_images_are_not_the_same),
 		ON_FIXTURE(a_turn_may_go_while_its_image_is_resolved),
 		ON_FIXTURE(ignored_annotations_do_not_differ),
-		ON_FIXTURE(labels_evict_once_and_then_are_handed_back),
+		ON_FIXTURE(other_annotations_evict_only_if_the_host_says_so),
 		BOTH(recorded_request_is_made_once_through_all_its_retries),
 		ON_FIXTURE(every_state_is_taken_up_after_a_restart),
 		ON_FIXTURE(tombstones_outlive_a_restart),

@@ -202,7 +202,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				 "sandbox, container, form, key_id, salt,"
 				 " root, rest, image_id, state, flags, reason, phase, origin, "
 				 "stage, object, reply, told, requests, tries,"
-				 " last_grpc, relabelled, created, changed, interest, existed, "
+				 " last_grpc, created, changed, interest, existed, "
 				 "due, boot, staged, searched, absent, asked);"
 				 "CREATE TABLE history (seq, entry, who, kind, object, what, "
 				 "from_state, to_state, reason, at, wall, grpc,"

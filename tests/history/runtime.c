@@ -376,7 +376,7 @@ void runtime_init(struct world *w)
 		.host = &w->host,
 		.hooks = w->seed % 4 ? &w->hooks : NULL,
 		.hand_back = w->seed % 7 ? CK_REPEAT : CK_OFFER,
-		.on_annotation_change = (enum ck_annotation_change)(w->seed / 3 % 3),
+		.on_annotation_change = (enum ck_annotation_change)(w->seed / 3 % 2),
 		.ttl = 120 * CK_NS_PER_S,
 		.create_deadline = 60 * CK_NS_PER_S,
 		.clock = read_clock,

@@ -46,7 +46,7 @@ static struct world_config random_config(void)
 	if (percent(25))
 		config.told = "";
 	rules->hand_back = percent(25) ? CK_OFFER : CK_REPEAT;
-	rules->on_annotation_change = (enum ck_annotation_change)(percent(70) ? 0 : 1 + below(2));
+	rules->on_annotation_change = percent(30) ? CK_ANNOTATION_EVICT : CK_ANNOTATION_HAND_BACK;
 	rules->can_inspect = percent(85);
 	rules->can_list = percent(90);
 	rules->skip_first_list = !rules->can_list || percent(20);

@@ -597,8 +597,6 @@ void oracle_crashed(struct world *w, bool reboot)
 	for (unsigned i = 0; i < w->creations_n; i++)
 		if (!w->db[w->creations[i].row].used)
 			w->creations[i].exempt = true;
-	for (int i = 0; i < w->keys_n; i++)
-		w->keys[i].relabelled = 0;
 	/* two objects of one key and one row without an id: nobody knows which is ours */
 	for (unsigned i = 0; i < w->objects_n; i++)
 		for (unsigned k = 0; k < w->objects_n; k++)

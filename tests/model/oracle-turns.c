@@ -288,13 +288,10 @@ void oracle_begun(struct world *w, struct caller *c, int r, bool expired)
 	enum ck_relation relation = world_compare(w, e, &c->fp);
 	if (s->origin == CK_ORIGIN_RUNTIME)
 		relation = CK_RELATION_SAME;    /* unknown, and the answer does not depend on it */
-	if (relation == CK_RELATION_COSMETIC) { /* labels evict once (K12) */
-		enum ck_annotation_change rule = w->config.rules.on_annotation_change;
-		unsigned before = w->keys[w->keys[c->key].slot].relabelled;
+	if (relation == CK_RELATION_COSMETIC) {
 		if (ck_state_visible(s->state) || s->state == CK_STATE_COMMITTING)
 			return; /* the rules say more only about kept entries */
-		if (rule == CK_ANNOTATION_HAND_BACK ||
-		    (rule == CK_ANNOTATION_AUTO && (before || e->row.relabelled)))
+		if (w->config.rules.on_annotation_change == CK_ANNOTATION_HAND_BACK) /* K12 */
 			relation = CK_RELATION_SAME;
 	}
 	if (relation == CK_RELATION_SAME)

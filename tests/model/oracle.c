@@ -338,29 +338,6 @@ static void check_end(struct world *w, struct shadow *s, enum ck_state from)
 	}
 }
 
-static void relabelled(struct world *w, const struct shadow *s, const struct ck_entry *e,
-		       enum ck_reason reason)
-{
-	unsigned *n = &w->keys[w->keys[s->key].slot].relabelled;
-
-	if (reason != CK_REASON_RELABELLED) {
-		*n = 0;
-		return;
-	}
-	++*n;
-	MUST(w, w->config.rules.on_annotation_change != CK_ANNOTATION_HAND_BACK,
-	     "K12: evicted for labels against on_annotation_change");
-	if (w->config.rules.on_annotation_change != CK_ANNOTATION_AUTO || *n <= 1)
-		return;
-	/* the row of its successor knows, or its tombstone while there is one */
-	bool known = e->row.relabelled > 0;
-	FOR_SHADOWS (other, w)
-		known = known || (other != s && other->reason == CK_REASON_RELABELLED &&
-				  w->keys[other->key].slot == w->keys[s->key].slot &&
-				  ck_machine_object(w->m, other->kind, other->id));
-	MUST(w, !known, "K12: labels alone evict a second time in a row");
-}
-
 static void check_ttl(struct world *w, const struct shadow *s)
 {
 	const struct ck_rules *rules = &w->config.rules;
@@ -486,7 +463,6 @@ static void moved(struct world *w, const struct ck_history_event *event)
 		if (from != CK_STATE_COMMITTING)
 			found_in_use(w, s);
 		s->committed = true;
-		relabelled(w, s, event->entry, CK_REASON_NONE);
 		break;
 	case CK_STATE_EVICTING:
 		MUST(w, row->reason != CK_REASON_NONE || row->state != CK_STATE_EVICTING,
@@ -498,7 +474,10 @@ static void moved(struct world *w, const struct ck_history_event *event)
 				     row->flags & CK_ENTRY_TOLD,
 			     "K25: entry %lu has ended, and is evicted although somebody has it",
 			     id);
-		relabelled(w, s, event->entry, row->reason);
+		MUST(w,
+		     row->reason != CK_REASON_RELABELLED ||
+			     w->config.rules.on_annotation_change == CK_ANNOTATION_EVICT,
+		     "K12: entry %lu is evicted for labels", id);
 		if (row->reason == CK_REASON_TTL)
 			check_ttl(w, s);
 		s->checks = 0;
@@ -522,17 +501,6 @@ static void moved(struct world *w, const struct ck_history_event *event)
 }
 
 /* Is there another entry of its slot? One whose row only waits to be deleted counts no more. */
-static bool has_predecessor(struct world *w, const struct ck_entry *e)
-{
-	int slot = w->keys[world_key(w, e->row.key)].slot;
-
-	FOR_ENTRIES (other, w)
-		if (other != e && !other->detached &&
-		    w->keys[world_key(w, other->row.key)].slot == slot)
-			return true;
-	return false;
-}
-
 static void appeared(struct world *w, const struct ck_entry *e, struct shadow *s)
 {
 	enum ck_state state = e->row.state;
@@ -550,8 +518,6 @@ static void appeared(struct world *w, const struct ck_entry *e, struct shadow *s
 	s->moved_event = w->event;
 	s->life = w->life;
 	s->found_used = ck_state_visible(state); /* imported, or a twin in use */
-	if (!has_predecessor(w, e)) /* nothing remembers what was evicted for labels (K12) */
-		w->keys[w->keys[s->key].slot].relabelled = 0;
 	if (ck_state_visible(state))
 		MUST(w, e->row.origin == CK_ORIGIN_RUNTIME,
 		     "states: entry %lu begins as COMMITTED and was not imported", row);
@@ -619,10 +585,5 @@ void oracle_observe(struct world *w)
 		if (s->stamp != w->stamp) {
 			s->alive = false;
 			check_end(w, s, s->state);
-			bool last = true;
-			FOR_SHADOWS (other, w)
-				last = last && w->keys[other->key].slot != w->keys[s->key].slot;
-			if (last) /* nothing of the slot is left that could remember it */
-				w->keys[w->keys[s->key].slot].relabelled = 0;
 		}
 }

@@ -158,11 +158,12 @@ void history_print(const struct history *h, FILE *to)
 	const struct ck_rules *rules = &h->config.rules;
 
 	fprintf(to, "# seed %llu: %s\n", (unsigned long long)h->seed, h->failure);
-	fprintf(to, "# hooks %s, hand_back %s, on_annotation_change %d, inspect %s, list %s, %s,\n",
+	fprintf(to, "# hooks %s, hand_back %s, on_annotation_change %s, inspect %s, list %s, %s,\n",
 		!rules->hooks       ? "none"
 		: h->config.told[0] ? "told"
 				    : "nobody to tell",
-		rules->hand_back == CK_OFFER ? "offer" : "repeat", (int)rules->on_annotation_change,
+		rules->hand_back == CK_OFFER ? "offer" : "repeat",
+		rules->on_annotation_change == CK_ANNOTATION_EVICT ? "evict" : "hand_back",
 		rules->can_inspect ? "yes" : "no", rules->can_list ? "yes" : "no",
 		rules->skip_first_list ? "serving at once" : "serving after the first lists");
 	fprintf(to, "# %s, ttl %llu s, create deadline %llu s, grace %llu s\n",

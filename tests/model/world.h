@@ -244,7 +244,6 @@ struct world {
 	struct {
 		struct ck_key *key;
 		int slot, name, pod; /* first key with the same slot, runtime name, pod name */
-		unsigned relabelled; /* of a slot: evictions in a row for labels only */
 		unsigned stamp;
 	} keys[WORLD_KEYS];
 	int keys_n;

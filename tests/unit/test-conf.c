@@ -110,7 +110,7 @@ static const char every_key[] =
 	"  allow_uids: [0, 1000, 4294967294]\n"
 	"cache: {ttl: 250ms, create_deadline: 2d, lost_grace: 2.5s, supersede_wait: 1s,\n"
 	"  destroy_timeout: 1m1s, mode: strict, hand_back: offer, on_annotation_change: "
-	"hand_back,\n"
+	"evict,\n"
 	"  compare_sandbox_config: true, ignore_annotations: []}\n"
 	"nri: {enabled: true, socket: '', plugin_dir: /p, config_dir: '', "
 	"registration_timeout: 1s,\n"
@@ -144,7 +144,7 @@ static void every_key_is_read(void **state)
 		    conf.destroy_timeout == 61 * CK_NS_PER_S);
 	assert_int_equal(conf.mode, CK_MODE_STRICT);
 	assert_int_equal(conf.hand_back, CK_OFFER);
-	assert_int_equal(conf.on_annotation_change, CK_ANNOTATION_HAND_BACK);
+	assert_int_equal(conf.on_annotation_change, CK_ANNOTATION_EVICT);
 	assert_true(conf.compare_sandbox_config);
 	assert_null(conf.ignore_annotations[0]);
 	assert_true(conf.nri.enabled);
@@ -281,6 +281,8 @@ static const struct {
 	{ "limits: {client_memory: 5}",
 	  "F:1: limits.client_memory: '5' is not between 1MiB and 2GiB" },
 	{ "cache: {hand_back: ofer}", "F:1: cache.hand_back: 'ofer' is not repeat or offer" },
+	{ "cache: {on_annotation_change: auto}",
+	  "F:1: cache.on_annotation_change: 'auto' is not hand_back or evict" },
 	{ "log: {level: warn}", "F:1: log.level: 'warn' is not error, warning, info or debug" },
 	{ "listen: run/x", "F:1: listen: 'run/x' is not unix:///path or /path of a socket" },
 	{ "listen: tcp://1.2.3.4:5",

@@ -898,7 +898,10 @@ static void k11_kept_result_is_not_for_another_request(void **state)
 
 static void k11_history_says_what_changed(void **state)
 {
+	struct world_config config = world_config();
 	(void)state;
+	config.rules.on_annotation_change = CK_ANNOTATION_EVICT;
+	start_with(&config);
 	made_and_kept(A, sandbox);
 	w->more = true;
 	begin(B, changed(sandbox), 240 * S); /* finds it kept */
@@ -941,32 +944,22 @@ static void k11_committed_one_is_a_conflict(void **state)
 	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
 }
 
-static void k12_labels_evict_once_and_then_it_converges(void **state)
+static void k12_other_labels_get_the_same(void **state)
 {
 	(void)state;
-	made_and_kept(A, sandbox);
-	begin(B, relabelled(sandbox), 10 * S);
-	assert_int_equal(state_of(A), CK_STATE_EVICTING);
-	let_evict();
-	assert_int_equal(outcome(B), CK_CREATE);
-	world_leave(w, B);
-	assert_int_equal(world_finish(w, B, true), CK_KEPT);
-	begin(C, sandbox, 10 * S); /* and back again */
-	assert_int_equal(state_of(B), CK_STATE_KEPT);
-	world_inspected(w, 0, true);
-	hooks_agree();
-	assert_int_equal(outcome(C), CK_HAND_BACK);
-}
-
-static void k12_either_can_be_forced(void **state)
-{
-	struct world_config config = world_config();
-	(void)state;
-	config.rules.on_annotation_change = CK_ANNOTATION_HAND_BACK;
-	start_with(&config);
 	made_and_kept(A, sandbox);
 	begin(B, relabelled(sandbox), 10 * S);
 	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	world_inspected(w, 0, true);
+	hooks_agree();
+	assert_int_equal(outcome(B), CK_HAND_BACK);
+	assert_int_equal(ck_machine_counters(w->m)->relabelled, 1);
+}
+
+static void k12_other_labels_evict_if_the_host_says_so(void **state)
+{
+	struct world_config config = world_config();
+	(void)state;
 	config.rules.on_annotation_change = CK_ANNOTATION_EVICT;
 	start_with(&config);
 	made_and_kept(A, sandbox);
@@ -2204,8 +2197,8 @@ int main(void)
 		TEST(k11_history_says_what_changed),
 		TEST(k11_history_says_what_changed_during_hooks),
 		TEST(k11_committed_one_is_a_conflict),
-		TEST(k12_labels_evict_once_and_then_it_converges),
-		TEST(k12_either_can_be_forced),
+		TEST(k12_other_labels_get_the_same),
+		TEST(k12_other_labels_evict_if_the_host_says_so),
 		TEST(k13_bump_during_the_hooks_is_undone_in_order),
 		TEST(k14_newest_successor_wins),
 		TEST(k14_successor_hears_what_it_waited_for),

@@ -309,6 +309,7 @@ static void what_is_not_our_schema_is_set_aside(void **state)
 	static const char *const changes[] = {
 		"PRAGMA application_id = 1",
 		"PRAGMA user_version = 0",
+		"PRAGMA user_version = 3", /* of no release */
 		"PRAGMA user_version = -5",
 		"DROP TABLE history",
 		"DROP INDEX entry_sandbox",

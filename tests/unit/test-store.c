@@ -92,7 +92,6 @@ static void assert_same_row(const struct ck_row *a, const struct ck_row *b)
 	assert_int_equal(a->requests, b->requests);
 	assert_int_equal(a->tries, b->tries);
 	assert_int_equal(a->last_grpc, b->last_grpc);
-	assert_int_equal(a->relabelled, b->relabelled);
 	assert_int_equal(a->created, b->created);
 	assert_int_equal(a->changed, b->changed);
 	assert_int_equal(a->asked, b->asked);
@@ -119,7 +118,6 @@ static void a_row_comes_back_as_it_was_written(void **state)
 	row.requests = UINT32_MAX;
 	row.tries = 7;
 	row.last_grpc = -1;
-	row.relabelled = 1;
 	row.existed = INT64_MAX;
 	row.due = 5;
 	row.staged = 6;

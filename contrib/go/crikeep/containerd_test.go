@@ -163,8 +163,8 @@ func (c *criService) nri(ctx context.Context, event crikeep.HookEvent, o *object
 }
 
 // runPodSandboxRequest is CRI's, as far as this test goes: config { metadata { name, uid, namespace
-// } } and an annotation.
-type runPodSandboxRequest struct{ pod, annotation string }
+// } } and a hostname.
+type runPodSandboxRequest struct{ pod, hostname string }
 
 func field(n byte, parts ...string) string {
 	s := strings.Join(parts, "")
@@ -173,8 +173,8 @@ func field(n byte, parts ...string) string {
 
 func (r *runPodSandboxRequest) Marshal() ([]byte, error) {
 	config := field(1, field(1, r.pod), field(2, r.pod+"-uid"), field(3, "default"))
-	if r.annotation != "" {
-		config += field(7, field(1, "a"), field(2, r.annotation))
+	if r.hostname != "" {
+		config += field(2, r.hostname)
 	}
 	return []byte(field(1, config)), nil
 }
@@ -536,7 +536,7 @@ func TestContainerdRepetitionThatWaitsGetsIt(t *testing.T) {
 
 func TestContainerdChangedRequestGetsItsOwn(t *testing.T) {
 	c := newCRI(t, t.TempDir())
-	kept := c.late(t, &runPodSandboxRequest{pod: "web", annotation: "blue"})
+	kept := c.late(t, &runPodSandboxRequest{pod: "web", hostname: "blue"})
 	failures := 1
 	c.destroy = func() error { // clean-up that fails keeps the name, and is tried again
 		c.mu.Lock()
@@ -546,7 +546,7 @@ func TestContainerdChangedRequestGetsItsOwn(t *testing.T) {
 		}
 		return nil
 	}
-	id, err := c.RunPodSandbox(patient(t), &runPodSandboxRequest{pod: "web", annotation: "green"})
+	id, err := c.RunPodSandbox(patient(t), &runPodSandboxRequest{pod: "web", hostname: "green"})
 	if err != nil || id == kept || !c.noted("removed "+kept) {
 		t.Errorf("%q after %q, %v: %v", id, kept, err, c.log)
 	}

@@ -79,9 +79,8 @@ const (
 type AnnotationChange int
 
 const (
-	AnnotationAuto     AnnotationChange = C.CK_ANNOTATION_AUTO
-	AnnotationEvict    AnnotationChange = C.CK_ANNOTATION_EVICT
 	AnnotationHandBack AnnotationChange = C.CK_ANNOTATION_HAND_BACK
+	AnnotationEvict    AnnotationChange = C.CK_ANNOTATION_EVICT
 )
 
 // HookEvent is an event of hooks.

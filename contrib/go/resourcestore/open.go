@@ -150,6 +150,9 @@ func (s *ResourceStore) open(dir string) error {
 		TTL:            s.options.TTL,
 		DestroyTimeout: s.options.DestroyTimeout,
 		Now:            s.options.now,
+		// CRI-O takes a pod's annotations from the sandbox when it creates a container. A
+		// sandbox with old ones would pass them on.
+		OnAnnotationChange: crikeep.AnnotationEvict,
 	})
 	if err != nil {
 		s.cancel()

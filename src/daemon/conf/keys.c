@@ -18,9 +18,8 @@ static const struct ck_conf_word modes[] = { { "normalized", CK_MODE_NORMALIZED 
 static const struct ck_conf_word hand_backs[] = { { "repeat", CK_REPEAT },
 						  { "offer", CK_OFFER },
 						  { 0 } };
-static const struct ck_conf_word changes[] = { { "auto", CK_ANNOTATION_AUTO },
+static const struct ck_conf_word changes[] = { { "hand_back", CK_ANNOTATION_HAND_BACK },
 					       { "evict", CK_ANNOTATION_EVICT },
-					       { "hand_back", CK_ANNOTATION_HAND_BACK },
 					       { 0 } };
 static const struct ck_conf_word levels[] = { { "error", CK_LOG_ERROR },
 					      { "warning", CK_LOG_WARNING },
@@ -96,8 +95,9 @@ const struct ck_conf_key ck_conf_keys[] = {
 	{ "cache.hand_back", WORD(hand_back, hand_backs, CK_REPEAT), FLAG("hand-back", "HOW"),
 	  .help = "how to hand over late sandboxes: repeat (to a repeated request), offer (in "
 		  "lists)" },
-	{ "cache.on_annotation_change", WORD(on_annotation_change, changes, CK_ANNOTATION_AUTO),
-	  .help = "if only labels and annotations differ: auto, evict, hand_back" },
+	{ "cache.on_annotation_change",
+	  WORD(on_annotation_change, changes, CK_ANNOTATION_HAND_BACK),
+	  .help = "if only labels and annotations differ: hand_back, evict" },
 	{ "cache.ignore_annotations", TEXT(PATTERNS, ignore_annotations, NULL),
 	  .help = "annotations to ignore; default: what CNI plugins write" },
 	{ "cache.compare_sandbox_config", BOOL(compare_sandbox_config, 0),
