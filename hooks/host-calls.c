@@ -125,6 +125,17 @@ void ck_nri_job_done(struct ck_nri_job *host_call, int grpc, const void *bytes, 
 		ck_nri_unlock(nri);
 }
 
+void ck_host_call_fail(struct ck_nri_job *host_call, const char *why)
+{
+	struct ck_nri *nri = host_call->nri;
+	if (ck_host_process_left(&nri->home))
+		return;
+	ck_nri_lock(nri);
+	ck_nri_log(nri, CK_LOG_WARNING, "the host's description of %.64s: %s", host_call->id, why);
+	ck_nri_unlock(nri);
+	ck_nri_job_done(host_call, CK_GRPC_INTERNAL, NULL, 0);
+}
+
 void ck_host_calls_drop(struct ck_nri *nri)
 {
 	while (nri->host_calls) {

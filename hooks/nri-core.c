@@ -54,6 +54,8 @@ uint64_t ck_nri_now(const struct ck_nri *nri)
 void ck_nri_log(struct ck_nri *nri, enum ck_log_level level, const char *fmt, ...)
 {
 	va_list args;
+	if (!nri->host.log)
+		return;
 	if (nri->log_n == CK_NRI_LOG_LINES) {
 		nri->log_lost++;
 		return;

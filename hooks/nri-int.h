@@ -281,6 +281,8 @@ struct ck_nri_job *ck_host_call_new(struct ck_nri *nri, enum ck_host_call_kind w
 				    enum ck_kind kind, const char *id, const char *text,
 				    struct ck_blob *blob, ck_host_call_fn *done, void *owner);
 void ck_host_call_forget(struct ck_nri_job *host_call); /* its owner goes; NULL is fine */
+/* ck_host_call_fail - the host could not write what it was asked for. Without the lock */
+void ck_host_call_fail(struct ck_nri_job *host_call, const char *why);
 /* from ck_nri_process(); gives up the lock for each */
 void ck_host_calls_start(struct ck_nri *nri);
 bool ck_host_calls_ready(const struct ck_nri *nri); /* is there one to start? */

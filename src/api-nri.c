@@ -8,6 +8,7 @@
 
 #include "cache/cache.h"
 #include "hooks/nri-int.h"
+#include "hooks/wire/nri-message.h"
 
 static bool is_child(const struct ck_nri *nri)
 {
@@ -67,8 +68,8 @@ int ck_nri_open(const struct ck_nri_options *options, struct ck_nri **ret_nri, s
 	if (!options || options->size < CK_NRI_OPTIONS_SIZE_0_1 || !ret_nri)
 		return bad(err, "options: size is not set, or ret_nri is missing");
 	const struct ck_nri_host *host = options->host;
-	if (!host || host->size < CK_NRI_HOST_SIZE_0_1 || !host->describe || !host->log)
-		return bad(err, "options.host: missing, size not set, or no describe or log");
+	if (!host || host->size < CK_NRI_HOST_SIZE_0_1 || !host->describe)
+		return bad(err, "options.host: missing, size not set, or no describe");
 	if ((options->policy && !policy_ok(options->policy)) || options->policy == CK_NRI_REQUIRED)
 		return bad(err, "options.policy is not ignore, error or fail");
 	if (options->adjust != CK_NRI_ON_COMMIT && options->adjust != CK_NRI_BEFORE_CREATE)
@@ -358,4 +359,95 @@ int ck_nri_plugins(struct ck_nri *nri,
 	if (!nri || !fn)
 		return -CK_EINVAL;
 	return is_child(nri) ? -CK_EFORK : ck_nri_plugins_impl(nri, fn, userdata);
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+struct ck_nri_message *ck_nri_message_new(enum ck_nri_type type)
+{
+	struct ck_nri_message *message;
+	return ck_message_new(type, &message, NULL) < 0 ? NULL : message;
+}
+
+int ck_nri_message_read(enum ck_nri_type type, const void *bytes, size_t len,
+			struct ck_nri_message **ret_message, struct ck_error *err)
+{
+	if (!ret_message || (!bytes && len))
+		return bad(err, "bytes or ret_message are missing");
+	return ck_message_read(type, bytes, len, ret_message, err);
+}
+
+void ck_nri_message_free(struct ck_nri_message *message)
+{
+	ck_message_free(message);
+}
+
+int ck_nri_message_bytes(struct ck_nri_message *message, const void **ret_bytes, size_t *ret_len,
+			 struct ck_error *err)
+{
+	if (!message || !ret_bytes || !ret_len)
+		return bad(err, "no message, or ret_bytes or ret_len are missing");
+	return ck_message_borrow(message, ret_bytes, ret_len, err);
+}
+
+void ck_nri_job_described(struct ck_nri_job *job, struct ck_nri_message *message)
+{
+	const void *bytes = NULL;
+	size_t len = 0;
+	struct ck_error err;
+	if (job && ck_nri_message_bytes(message, &bytes, &len, &err) == 0)
+		ck_nri_job_done(job, CK_GRPC_OK, bytes, len);
+	else if (job)
+		ck_host_call_fail(job, err.text);
+	ck_message_free(message);
+}
+
+void ck_nri_put_text(struct ck_nri_message *message, const char *path, const char *text)
+{
+	if (text)
+		ck_message_text(message, path, text, strlen(text));
+}
+
+void ck_nri_put_number(struct ck_nri_message *message, const char *path, int64_t number)
+{
+	ck_message_number(message, path, number);
+}
+
+void ck_nri_put_pair(struct ck_nri_message *message, const char *path, const char *key,
+		     const char *value)
+{
+	struct ck_nri_message *pair = ck_message_item(message, path);
+	ck_nri_put_text(pair, "key", key);
+	ck_nri_put_text(pair, "value", value);
+}
+
+struct ck_nri_message *ck_nri_put_item(struct ck_nri_message *message, const char *path)
+{
+	return ck_message_item(message, path);
+}
+
+size_t ck_nri_get_count(struct ck_nri_message *message, const char *path)
+{
+	return ck_message_count(message, path);
+}
+
+const char *ck_nri_get_text(struct ck_nri_message *message, const char *path, size_t i)
+{
+	return ck_message_get_text(message, path, i);
+}
+
+int ck_nri_get_number(struct ck_nri_message *message, const char *path, size_t i,
+		      int64_t *ret_number)
+{
+	return ck_message_get_number(message, path, i, ret_number);
+}
+
+struct ck_nri_message *ck_nri_get_item(struct ck_nri_message *message, const char *path, size_t i)
+{
+	return ck_message_get_item(message, path, i);
+}
+
+int ck_nri_message_check(const struct ck_nri_message *message, struct ck_error *err)
+{
+	return message ? ck_message_check(message, err) : bad(err, "no message");
 }

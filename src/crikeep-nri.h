@@ -27,7 +27,8 @@
  *
  * Bytes. Pods, containers, resources and adjustments are encoded messages of package
  * nri.pkg.api.v1alpha1. They are passed on as they are, with fields that this library does not
- * know. Their strings must be UTF-8, or plugins refuse the whole message.
+ * know. Their strings must be UTF-8, or plugins refuse the whole message. struct ck_nri_message
+ * writes and reads them.
  *
  * Return values, errors, threads, ownership, fork and time are as in crikeep.h. Every function may
  * be called from any thread. Callbacks are called by ck_nri_process(), and for the last time by
@@ -98,7 +99,7 @@ struct ck_nri_job;
 /*
  * What the host does for plugins. The first three functions start a job and return at once.
  * ck_nri_job_done() ends each job exactly once: later or from within the function, from any thread.
- * @id and the other arguments live as long as the job. describe and log must not be NULL.
+ * @id and the other arguments live as long as the job. Only describe must not be NULL.
  * Since: 0.1
  */
 struct ck_nri_host {
@@ -323,6 +324,97 @@ struct ck_nri_plugin {
  */
 int ck_nri_plugins(struct ck_nri *nri,
 		   int (*fn)(const struct ck_nri_plugin *plugin, void *userdata), void *userdata);
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+/*
+ * A message of NRI, written and read by the names of its fields, so that a host needs no protobuf:
+ *
+ *	struct ck_nri_message *pod = ck_nri_message_new(CK_NRI_POD_SANDBOX);
+ *	ck_nri_put_text(pod, "name", "web-0");
+ *	ck_nri_put_pair(pod, "labels", "app", "web");
+ *	ck_nri_put_number(pod, "linux.resources.memory.limit", 1 << 30);
+ *	ck_nri_job_described(job, pod);
+ *
+ * A path is names of NRI's api.proto with '.' between them; messages on the way are made. The
+ * value of an Optional... goes by the name of its field. Enumerations and truth values are
+ * numbers, and so are uint64, cast to int64_t.
+ *
+ * The first failure is kept, and nothing is written after it; functions that need the whole return
+ * it. A wrong path fails even where nothing is set, so one run finds it. A message is used by one
+ * thread at a time, and may be used in a child.   Since: 0.1
+ */
+struct ck_nri_message;
+
+/* PodSandbox, Container, LinuxResources, ContainerAdjustment, OwningPlugins.   Since: 0.1 */
+enum ck_nri_type {
+	CK_NRI_POD_SANDBOX = 1,
+	CK_NRI_CONTAINER = 2,
+	CK_NRI_RESOURCES = 3,
+	CK_NRI_ADJUSTMENT = 4,
+	CK_NRI_OWNERS = 5,
+};
+
+/* ck_nri_message_new - an empty one. NULL (no memory, no such type) fails where it is used.
+ * Since: 0.1 */
+struct ck_nri_message *ck_nri_message_new(enum ck_nri_type type);
+/*
+ * ck_nri_message_read - an encoded one; @bytes are copied. They may come from a plugin
+ * Return: 0, -CK_EINVAL, -CK_EMALFORMED ("byte 12: ..."), -CK_ETOOBIG, -CK_ENOMEM.   Since: 0.1
+ */
+int ck_nri_message_read(enum ck_nri_type type, const void *bytes, size_t len,
+			struct ck_nri_message **ret_message, struct ck_error *err);
+/* ck_nri_message_free - free it with all its items. @message may be NULL, and is no item.
+ * Since: 0.1 */
+void ck_nri_message_free(struct ck_nri_message *message);
+/*
+ * ck_nri_message_bytes - encode it, for struct ck_nri_call
+ * @ret_bytes: borrowed until the next call with this message
+ * Return: 0, or the first failure: -CK_EINVAL ("PodSandbox: nmae: NRI has no such field"),
+ * -CK_ETOOBIG, -CK_ENOMEM.   Since: 0.1
+ */
+int ck_nri_message_bytes(struct ck_nri_message *message, const void **ret_bytes, size_t *ret_len,
+			 struct ck_error *err);
+/* ck_nri_job_described - end a job of describe as ck_nri_job_done() does, with @message, which is
+ * freed. A failure is logged.   Since: 0.1 */
+void ck_nri_job_described(struct ck_nri_job *job, struct ck_nri_message *message);
+
+/* ck_nri_put_text - set a text; in a list, add one. NULL does nothing. Each byte that is not UTF-8
+ * becomes U+FFFD.   Since: 0.1 */
+void ck_nri_put_text(struct ck_nri_message *message, const char *path, const char *text);
+/* ck_nri_put_number - set a number; in a list, add one. 0 in an Optional... is a value.
+ * Since: 0.1 */
+void ck_nri_put_number(struct ck_nri_message *message, const char *path, int64_t number);
+/* ck_nri_put_pair - add to a map of texts, or to the env of an adjustment. The value may be NULL.
+ * Since: 0.1 */
+void ck_nri_put_pair(struct ck_nri_message *message, const char *path, const char *key,
+		     const char *value);
+/* ck_nri_put_item - add a message to a list ("mounts"); of one that is in no list ("linux"), make
+ * sure it is there. Return: it, for paths from there; freed with @message. NULL: it failed.
+ * Since: 0.1 */
+struct ck_nri_message *ck_nri_put_item(struct ck_nri_message *message, const char *path);
+
+/* ck_nri_get_count - how many there are in a list; 0 or 1 of what is no list. @message may be NULL,
+ * here and below; then nothing is set.   Since: 0.1 */
+size_t ck_nri_get_count(struct ck_nri_message *message, const char *path);
+/* ck_nri_get_text - number @i of a list; of what is no list, 0. Borrowed until
+ * ck_nri_message_free(). NULL: it is not set.   Since: 0.1 */
+const char *ck_nri_get_text(struct ck_nri_message *message, const char *path, size_t i);
+/* ck_nri_get_number - Return: 1; 0: it is not set, and *@ret_number is 0. What is not Optional...
+ * is set with the message that it is in.   Since: 0.1 */
+int ck_nri_get_number(struct ck_nri_message *message, const char *path, size_t i,
+		      int64_t *ret_number);
+/* ck_nri_get_item - message @i of a list; of a map it has "key" and "value". NULL: it is not set.
+ * Since: 0.1 */
+struct ck_nri_message *ck_nri_get_item(struct ck_nri_message *message, const char *path, size_t i);
+/*
+ * ck_nri_message_check - after reading: has everything that is set been read, and each list from
+ * its first value on? A runtime that applies what it has read, and refuses the rest, drops no
+ * plugin's wish in silence
+ * Return: 0, -CK_EFAILED ("ContainerAdjustment: linux.seccomp_policy is set, and was not read";
+ * also a field of a later NRI), or the first failure.   Since: 0.1
+ */
+int ck_nri_message_check(const struct ck_nri_message *message, struct ck_error *err);
 
 /* Sizes of release 0.1, as in crikeep.h. Since: 0.1 */
 #define CK_NRI_HOST_SIZE_0_1 CK_SIZE_UP_TO(struct ck_nri_host, log)

@@ -1,174 +1,87 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * usage: embed-nri SOCKET - NRI without the cache: a runtime of pods that are nothing but names,
- * told by lines of standard input: "run NAME", "stop NAME", "remove NAME". What to adopt:
- *
- *	describe()  says what an object is; a real runtime fills in pid, addresses, namespaces
- *	snapshot()  what a plugin that connects is told of
- *	tell()      sends an event; its callback says whether plugins agreed
- *	main()      ck_nri_fd() is one more descriptor of the loop
- */
+/* usage: embed-nri SOCKET NAME... - NRI without the cache: a runtime of pods that are nothing but
+ * names, and run until standard input ends. */
+#include <crikeep-nri.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "crikeep-nri.h"
-
-#define PODS_MAX     64
-#define NAME_MAX_LEN 63
-
-struct pod {
-	char name[NAME_MAX_LEN + 1]; /* "" the place is free */
-	/* plugins have been sent RunPodSandbox, or are being sent it */
-	int told;
-	enum ck_nri_event event;     /* that is on its way; 0: none */
-};
 
 static struct ck_nri *nri;
-static struct pod pods[PODS_MAX];
+static char **pods;
+static size_t running; /* so many of them do, or are about to */
 
-static struct pod *find(const char *name)
-{
-	for (size_t i = 0; i < PODS_MAX; i++)
-		if (strcmp(pods[i].name, name) == 0)
-			return &pods[i];
-	return NULL;
-}
-
-/* a PodSandbox with id, name, uid and namespace, fields 1 to 4, all of them strings of less than
- * 128 bytes */
+/* A real runtime adds "labels", "pid", "ips", "linux.namespaces" and so on. Asked about what is
+ * gone, it answers with ck_nri_job_done(job, 5, NULL, 0): NOT_FOUND. */
 static void describe(struct ck_nri_job *job, enum ck_kind kind, const char *id, void *userdata)
 {
-	const char *const fields[] = { id, id, id, "default" };
-	unsigned char message[4 * (NAME_MAX_LEN + 2)];
-	size_t len = 0;
-	(void)userdata;
-	if (kind != CK_SANDBOX || !find(id)) {
-		ck_nri_job_done(job, 5 /* NOT_FOUND */, NULL, 0);
-		return;
-	}
-	for (unsigned i = 0; i < 4; i++) {
-		size_t n = strlen(fields[i]);
-		message[len++] = (unsigned char)((i + 1) << 3 | 2);
-		message[len++] = (unsigned char)n;
-		memcpy(message + len, fields[i], n);
-		len += n;
-	}
-	ck_nri_job_done(job, 0, message, len);
+	struct ck_nri_message *pod = ck_nri_message_new(CK_NRI_POD_SANDBOX);
+	(void)kind, (void)userdata;
+	ck_nri_put_text(pod, "id", id);
+	ck_nri_put_text(pod, "name", id);
+	ck_nri_put_text(pod, "uid", id);
+	ck_nri_put_text(pod, "namespace", "default");
+	ck_nri_job_described(job, pod);
 }
 
+/* what a plugin that connects is told of */
 static int snapshot(int (*fn)(const struct ck_told *object, void *arg), void *arg, void *userdata)
 {
+	struct ck_told pod = { .size = sizeof(pod), .kind = CK_SANDBOX };
 	int r = 0;
 	(void)userdata;
-	for (size_t i = 0; i < PODS_MAX && r == 0; i++) {
-		const struct ck_told pod = { .size = sizeof(pod),
-					     .kind = CK_SANDBOX,
-					     .id = pods[i].name };
-		if (pods[i].told)
-			r = fn(&pod, arg);
-	}
+	for (size_t i = 0; i < running && r == 0; i++)
+		r = (pod.id = pods[i], fn(&pod, arg));
 	return r;
 }
 
-static void print_log(enum ck_log_level level, const char *text, void *userdata)
+/* all who know the pod have answered, or run out of time */
+static void told(const struct ck_nri_result *result, void *ret_answer)
 {
-	(void)userdata;
-	if (level <= CK_LOG_WARNING)
-		fprintf(stderr, "embed-nri: %s\n", text);
+	*(int *)ret_answer = result->refusal ? -1 : 1;
+	if (result->refusal)
+		printf("refused by %s\n", result->refusal);
 }
 
-static void told(const struct ck_nri_result *result, void *userdata);
-
-static void tell(struct pod *pod, enum ck_nri_event event)
+/* Here it waits; a runtime that does more at once goes on in the callback. Return: 1, -1 no */
+static int tell(const char *pod, enum ck_nri_event event)
 {
-	const struct ck_nri_call call = { .size = sizeof(call),
-					  .event = event,
-					  .pod_id = pod->name };
-	struct ck_error err;
-	pod->event = event;
-	/* together with the event: whoever connects from here on has it in its list, the others
-	 * hear of it */
-	pod->told = 1;
-	if (ck_nri_send(nri, &call, told, pod, &err) < 0) {
-		fprintf(stderr, "embed-nri: %s\n", err.text);
-		exit(1);
-	}
+	const struct ck_nri_call call = { .size = sizeof(call), .event = event, .pod_id = pod };
+	struct pollfd fd = { ck_nri_fd(nri), POLLIN, 0 };
+	int answer = ck_nri_send(nri, &call, told, &answer, NULL) < 0 ? -1 : 0;
+	while (answer == 0 && poll(&fd, 1, -1) > 0)
+		ck_nri_process(nri, NULL);
+	return answer;
 }
 
-/* all who know the pod have been told, and answered or run out of time */
-static void told(const struct ck_nri_result *result, void *userdata)
+static void end(const char *pod)
 {
-	struct pod *pod = userdata;
-	enum ck_nri_event event = pod->event;
-	pod->event = 0;
-	if (event == CK_NRI_RUN_POD_SANDBOX && result->refusal) {
-		printf("%s is refused: %s\n", pod->name, result->refusal);
-		/* who has heard of it hears its end: Stop, then Remove */
-		tell(pod, CK_NRI_REMOVE_POD_SANDBOX);
-	} else if (event == CK_NRI_RUN_POD_SANDBOX) {
-		/* from here on clients may see it */
-		printf("%s runs; plugins told: %u\n", pod->name, result->told);
-	} else if (event == CK_NRI_STOP_POD_SANDBOX) {
-		/* a real runtime takes its network down now */
-		printf("%s has stopped\n", pod->name);
-	} else {
-		printf("%s is gone\n", pod->name);
-		*pod = (struct pod){ 0 };
-	}
-	fflush(stdout);
-}
-
-static void obey(char *line)
-{
-	char *name = strchr(line, ' ');
-	if (!name)
-		return;
-	*name++ = '\0';
-	name[strcspn(name, "\n")] = '\0';
-	struct pod *pod = find(name);
-	if (!*name || strlen(name) > NAME_MAX_LEN || (pod && pod->event)) {
-		printf("not now\n");
-	} else if (strcmp(line, "run") == 0 && !pod && (pod = find(""))) {
-		strcpy(pod->name, name);
-		tell(pod, CK_NRI_RUN_POD_SANDBOX);
-	} else if (strcmp(line, "stop") == 0 && pod) {
-		tell(pod, CK_NRI_STOP_POD_SANDBOX);
-	} else if (strcmp(line, "remove") == 0 && pod) {
-		tell(pod, CK_NRI_REMOVE_POD_SANDBOX);
-	}
+	tell(pod, CK_NRI_STOP_POD_SANDBOX);
+	tell(pod, CK_NRI_REMOVE_POD_SANDBOX);
+	printf("%s is gone\n", pod);
 }
 
 int main(int argc, char **argv)
 {
-	const struct ck_nri_host host = {
-		.size = sizeof(host), .describe = describe, .snapshot = snapshot, .log = print_log
-	};
-	const struct ck_nri_options options = { .size = sizeof(options),
-						.host = &host,
-						.socket_path = argc > 1 ? argv[1] : NULL };
+	const struct ck_nri_host host = { .size = sizeof(host), .describe = describe,
+					  .snapshot = snapshot };
+	const struct ck_nri_options options = { .size = sizeof(options), .host = &host,
+						.socket_path = argv[1] };
 	struct ck_error err;
-	char line[128];
-	int input = 1;
-	if (ck_nri_open(&options, &nri, &err) < 0 || ck_nri_start(nri, NULL, &err) < 0) {
-		fprintf(stderr, "embed-nri: %s\n", err.text);
-		return 1;
+	if (ck_nri_open(&options, &nri, &err) < 0 || ck_nri_start(nri, NULL, &err) < 0)
+		return fprintf(stderr, "embed-nri: %s\n", err.text), 1;
+	struct pollfd fds[] = { { ck_nri_fd(nri), POLLIN, 0 }, { 0, POLLIN, 0 } };
+	pods = argv + 2;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (int i = 2; i < argc; i++) {
+		pods[running++] = argv[i]; /* before the event */
+		if (tell(argv[i], CK_NRI_RUN_POD_SANDBOX) > 0)
+			printf("%s runs\n", argv[i]); /* from here on clients may see it */
+		else
+			end(pods[--running]);
 	}
-	setvbuf(stdin, NULL, _IONBF, 0); /* or poll() would not see what is in the buffer */
-	for (int busy = 0; input || busy;) {
-		struct pollfd fds[] = { { ck_nri_fd(nri), POLLIN, 0 },
-					{ input ? 0 : -1, POLLIN, 0 } };
-		poll(fds, 2, -1);
-		if (fds[1].revents && (input = fgets(line, sizeof(line), stdin) != NULL))
-			obey(line);
-		ck_nri_process(nri, &err);
-		busy = 0;
-		for (size_t i = 0; i < PODS_MAX; i++)
-			busy = busy || pods[i].event;
-	}
-	ck_nri_stop(nri);
-	ck_nri_process(nri, &err);
+	while (poll(fds, 2, -1) > 0 && !fds[1].revents)
+		ck_nri_process(nri, NULL);
+	while (running)
+		end(pods[--running]);
 	ck_nri_close(nri);
 	return 0;
 }

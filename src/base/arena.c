@@ -102,13 +102,9 @@ int ck_arena_fail(const struct ck_arena *arena, struct ck_error *err)
 
 static bool is_text(const unsigned char *p, size_t len)
 {
+	uint32_t c;
 	while (len) {
-		/* do not read behind the field for the rest of a character that is cut off */
-		char end[5] = { 0 };
-		uint32_t c = *p;
-		size_t n = c < 0x80 ? 1
-				    : ck_utf8_next(len < 4 ? memcpy(end, p, len) : (const char *)p,
-						   &c);
+		size_t n = ck_utf8_next_of(p, len, &c);
 		if (!n || !c)
 			return false;
 		p += n;

@@ -31,6 +31,12 @@ size_t ck_utf8_next(const char *s, uint32_t *ret_char)
 	return n;
 }
 
+size_t ck_utf8_next_of(const void *s, size_t left, uint32_t *ret_char)
+{
+	char end[5] = ""; /* nothing behind the text is read for a character that is cut off */
+	return ck_utf8_next(left < 4 ? memcpy(end, s, left) : s, ret_char);
+}
+
 bool ck_utf8_unsafe(uint32_t c)
 {
 	static const struct {

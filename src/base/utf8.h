@@ -8,6 +8,8 @@
 
 /* ck_utf8_next - read the UTF-8 character at @s. Return: its length; 0: it is no character */
 size_t ck_utf8_next(const char *s, uint32_t *ret_char);
+/* ck_utf8_next_of - the same where @left bytes (1 or more) are left, and a NUL is a character */
+size_t ck_utf8_next_of(const void *s, size_t left, uint32_t *ret_char);
 /* ck_utf8_unsafe - must this character not be shown as it is? Control characters, and those that
  * turn, hide or join their neighbours */
 bool ck_utf8_unsafe(uint32_t c);

@@ -47,24 +47,14 @@ void ck_writer_close(struct ck_writer *out, size_t opened)
 	memcpy(at, number, n);
 }
 
-/* the length of the character at @p, where @left bytes are left; 0: it is no character */
-static size_t character(const unsigned char *p, size_t left)
-{
-	char copy[5] = "";
-	uint32_t c;
-	if (*p < 0x80)
-		return 1;
-	memcpy(copy, p, left < 4 ? left : 4); /* ck_utf8_next() stops at a NUL */
-	return ck_utf8_next(copy, &c);
-}
-
 void ck_writer_utf8(struct ck_writer *out, uint32_t field, const void *text, size_t len)
 {
 	static const char replacement[] = "\xEF\xBF\xBD";
 	const unsigned char *p = text, *end = p + len, *from = p;
+	uint32_t c;
 	size_t opened = ck_writer_open(out, field);
 	while (p < end && out->r == 0) {
-		size_t n = character(p, (size_t)(end - p));
+		size_t n = ck_utf8_next_of(p, (size_t)(end - p), &c);
 		p += n;
 		if (n && p < end)
 			continue;

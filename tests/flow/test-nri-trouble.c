@@ -130,6 +130,40 @@ static void one_that_cannot_be_described_keeps_nobody_out(void **state)
 	nw_free(w);
 }
 
+/* writes pods by names of fields, one of them wrong */
+static void describe_by_name(struct ck_nri_job *job, enum ck_kind kind, const char *id,
+			     void *userdata)
+{
+	struct ck_nri_message *pod = ck_nri_message_new(CK_NRI_POD_SANDBOX);
+	(void)kind, (void)userdata;
+	ck_nri_put_text(pod, "id", id);
+	if (host.broken && !strcmp(id, host.broken))
+		ck_nri_put_text(pod, "nmae", "web-0");
+	ck_nri_job_described(job, pod);
+}
+
+static void what_a_host_writes_wrongly_is_logged(void **state)
+{
+	(void)state;
+	for (int silent = 0; silent < 2; silent++) {
+		struct nw *w = nw_new();
+		host.broken = "s1";
+		w->host.describe = describe_by_name;
+		if (silent)
+			w->host.log = NULL;
+		assert_int_equal(nw_open(w), 0);
+		nw_start(w);
+		nw_run(w, "s1");
+		nw_run(w, "s2");
+		struct plugin *p = nw_join(w, "10-net");
+		nw_advance(w, 60 * S);
+		assert_string_equal(plugin_story(p), "Synchronize(s2)");
+		assert_int_equal(!strstr(w->log, "s1: PodSandbox: nmae: NRI has no such field"),
+				 silent);
+		nw_free(w);
+	}
+}
+
 /* but where the runtime is away, half a list would never be put right (R3) */
 static void no_half_list_while_the_runtime_is_away(void **state)
 {
@@ -380,6 +414,7 @@ int main(void)
 		cmocka_unit_test(another_kind_of_socket_is_left_alone),
 		cmocka_unit_test(work_a_callback_leaves_is_done),
 		cmocka_unit_test(one_that_cannot_be_described_keeps_nobody_out),
+		cmocka_unit_test(what_a_host_writes_wrongly_is_logged),
 		cmocka_unit_test(no_half_list_while_the_runtime_is_away),
 		cmocka_unit_test(a_container_s_end_names_its_pod),
 		cmocka_unit_test(a_slow_list_is_called_so),

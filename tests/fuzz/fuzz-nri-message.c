@@ -2,7 +2,7 @@
 /*
  * What a plugin puts into a message (the first byte says which, the rest is it): what can be read
  * is written and read again as the same, and what comes of it when two plugins answer it can be
- * read by a third. Seeds: answers of Go plugins.
+ * read by a third. A host reads all of it by the names of fields. Seeds: answers of Go plugins.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -25,7 +25,14 @@ static const ProtobufCMessageDescriptor *const messages[] = {
 	&ck__nri__register_plugin_request__descriptor,
 	&ck__nri__configure_response__descriptor,
 	&ck__nri__validate_container_adjustment_response__descriptor,
+	/* those that a host reads, from CK_NRI_POD_SANDBOX on */
+	&ck__nri__pod_sandbox__descriptor,
+	&ck__nri__container__descriptor,
+	&ck__nri__linux_resources__descriptor,
+	&ck__nri__container_adjustment__descriptor,
+	&ck__nri__owning_plugins__descriptor,
 };
+enum { FIRST_READ = 8 };
 
 static void check(bool holds)
 {
@@ -148,6 +155,46 @@ static void check_merge(enum what what, enum ck_adjust_reply kind, const uint8_t
 	ck_adjust_free(adjust);
 }
 
+static void read_all(struct ck_nri_message *message, const ProtobufCMessageDescriptor *type)
+{
+	int64_t number;
+	for (unsigned f = 0; f < type->n_fields; f++) {
+		const ProtobufCFieldDescriptor *field = &type->fields[f];
+		size_t n = ck_nri_get_count(message, field->name);
+		for (size_t i = 0; i < n; i++) {
+			if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
+				struct ck_nri_message *item =
+					ck_nri_get_item(message, field->name, i);
+				if (item)
+					read_all(item, field->descriptor);
+			} else if (field->type == PROTOBUF_C_TYPE_STRING) {
+				check(ck_nri_get_text(message, field->name, i) != NULL);
+			} else {
+				check(ck_nri_get_number(message, field->name, i, &number) == 1);
+			}
+		}
+	}
+}
+
+/* what is read by name is all there is, or what is left is named */
+static void check_reading(enum ck_nri_type type, const uint8_t *data, size_t size)
+{
+	struct ck_nri_message *message;
+	struct ck_error err = { 0 };
+	int r = ck_nri_message_read(type, data, size, &message, &err);
+	check(r == 0 || (err.code == -r && err.text[0]));
+	if (r < 0)
+		return;
+	ck_nri_get_text(message, "linux.resources.blockio_class", 0);
+	ck_nri_message_free(message);
+	check(ck_nri_message_read(type, data, size, &message, &err) == 0);
+	read_all(message, messages[FIRST_READ + type - CK_NRI_POD_SANDBOX]);
+	r = ck_nri_message_check(message, &err);
+	check(r == 0 || r == -CK_ETOOBIG || r == -CK_EINVAL ||
+	      (r == -CK_EFAILED && strstr(err.text, "of a later NRI")));
+	ck_nri_message_free(message);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (!size)
@@ -156,7 +203,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	data++;
 	size--;
 	check_packing(messages[kind], data, size);
-	if (kind == CK_REPLY_CREATE_CONTAINER)
+	if (kind >= FIRST_READ)
+		check_reading((enum ck_nri_type)(kind - FIRST_READ + CK_NRI_POD_SANDBOX), data,
+			      size);
+	else if (kind == CK_REPLY_CREATE_CONTAINER)
 		check_merge(CREATE, CK_REPLY_CREATE_CONTAINER, data, size);
 	else if (kind == CK_REPLY_UPDATE_CONTAINER)
 		check_merge(UPDATE, CK_REPLY_UPDATE_CONTAINER, data, size);

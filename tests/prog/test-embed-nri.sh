@@ -11,26 +11,29 @@ set -u
 . "$(dirname "$0")/prelude.sh"
 embed_nri=$build/contrib/examples/embed-nri
 
+lines() { # half of what it was when it wrote protobuf itself
+	local n
+	n=$(wc -l <"$src/contrib/examples/embed-nri.c")
+	echo "$n lines"
+	[ "$n" -gt 10 ] && [ "$n" -le 87 ]
+}
+check 'a runtime serves plugins in 87 lines of C' lines
 lives() {
-	printf '%s\n' 'run a' 'run b' 'stop a' 'remove b' 'remove a' nonsense 'run ' |
-		timeout 60 "$embed_nri" "$work/nri.sock" >"$work/out"
+	timeout 60 "$embed_nri" "$work/nri.sock" a b </dev/null >"$work/out"
 	local status=$?
-	cat "$work/out"
-	grep -v '^not now$' "$work/out" | sort >"$work/lines"
-	[ "$status" = 0 ] && printf '%s\n' 'a has stopped' 'a is gone' 'a runs; plugins told: 0' \
-		'b is gone' 'b runs; plugins told: 0' | diff - "$work/lines"
+	[ "$status" = 0 ] && printf '%s\n' 'a runs' 'b runs' 'b is gone' 'a is gone' |
+		diff - "$work/out"
 }
 check 'pods come and go without plugins' lives
 owned() { # the socket of one that lives is not taken, and goes with its owner
 	local owner said
 	mkfifo "$work/in" "$work/told"
-	"$embed_nri" "$work/nri.sock" <"$work/in" >"$work/told" &
+	"$embed_nri" "$work/nri.sock" a <"$work/in" >"$work/told" &
 	owner=$!
 	exec 7>"$work/in" 8<"$work/told"
-	echo 'run a' >&7
 	read -r _ <&8 || return 1
 	said=$("$embed_nri" "$work/nri.sock" </dev/null 2>&1) && return 1
-	exec 7>&- 8<&-
+	exec 7>&-
 	wait "$owner" && [ ! -e "$work/nri.sock" ] && grep -q 'turn its own NRI off' <<<"$said"
 }
 check 'the socket of a runtime that lives is left to it' owned

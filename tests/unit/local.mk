@@ -10,6 +10,7 @@ unit_tests = \
 	tests/unit/test-fingerprint \
 	tests/unit/test-key \
 	tests/unit/test-mux \
+	tests/unit/test-nri-message \
 	tests/unit/test-redact \
 	tests/unit/test-rules \
 	tests/unit/test-status-file \
