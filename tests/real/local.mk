@@ -13,6 +13,7 @@ real_scripts = \
 	tests/real/test-go.sh \
 	tests/real/test-nri-containerd.sh \
 	tests/real/test-nri-sim.sh \
+	tests/real/test-nri-specs.sh \
 	tests/real/test-requirements.sh \
 	tests/real/test-sim.sh \
 	tests/real/test-vendor.sh
@@ -25,11 +26,13 @@ EXTRA_DIST += \
 	$(real_scripts) \
 	contrib/lab \
 	tests/real/adjust \
+	tests/real/containerd \
 	tests/real/cri-api.awk \
 	tests/real/crictl \
 	tests/real/go-stage.sh \
 	tests/real/nri \
 	tests/real/nri-bench \
+	tests/real/nri-containerd.sh \
 	tests/real/nri-containers.sh \
 	tests/real/nri-pods.sh \
 	tests/real/nri-record \

@@ -91,7 +91,7 @@ R5() {
 	plugin 10-a
 	check 'it has the pod' hears 10-a web has
 	check 'and the container' hears 10-a main has
-	check 'with the id' is "$(told 10-a Synchronize main container)" "$out"
+	check 'with the id' known_as 10-a main "$out"
 	run db
 	check 'it hears of a pod made afterwards' until_ 10 hears 10-a db RunPodSandbox
 	make_in "$out" second db

@@ -17,6 +17,7 @@ scenarios="R3 R5 R7 R8 R9 R12 R14 R18 R19 R20 R22 R26 R27 R31 R34 R35 R36 R37 R3
 . "$here/play.sh"
 . "$here/stage.sh"
 . "$here/nri-stage.sh"
+. "$here/nri-containerd.sh"
 . "$here/nri-pods.sh"
 . "$here/nri-containers.sh"
 . "$here/nri-rules.sh"
@@ -24,69 +25,7 @@ scenarios="R3 R5 R7 R8 R9 R12 R14 R18 R19 R20 R22 R26 R27 R31 R34 R35 R36 R37 R3
 [ "${1:-}" = inside ] || [ "$(id -u)" -ne 0 ] || need crictl nri nri-v030 relay
 enter "$@"
 
-# ---- the stage: crictl -> crikeepd -> relay -> containerd -> runc ------------------------------
-
-network=(--host-network)
-exit='' options=()
-
-container() { # one that ends by itself, if the stage says so
-	local command=''
-	[ -z "$exit" ] || command='"command":["/bin/sleep","'$exit'"],'
-	cat >"$d/$1-${2:-0}.container" <<-END
-		{"metadata":{"name":"$1","attempt":${2:-0}},"image":{"image":"$image"},$command
-		"log_path":"$1_${2:-0}.log","linux":{}}
-	END
-	echo "$d/$1-${2:-0}.container"
-}
-stage() { # stage [PARAMETERS [OPTION...]]: parameters as of the simulator
-	local word parameters=${1:-}
-	[ $# -eq 0 ] || shift
-	options=("$@")
-	echo 'timeout: 20' >"$d/crictl.yaml"
-	"$lab/containerd.sh" start "$d" || return
-	relayed=relay
-	"$tools/relay" serve --listen "$d/relay.sock" --upstream "$d/containerd.sock" \
-		--control "$d/relay.control" --log "$d/relay.log" 2>"$d/relay.err" &
-	relay_pid=$!
-	until_ 5 test -S "$d/relay.control" || return
-	for word in ${parameters//,/ }; do
-		case $word in
-		create.sandbox=*) slow "web create $(seconds "$word")" ;;
-		create.container=*) relay hold CreateContainer "$(seconds "$word")" ;;
-		exit=*) exit=$(seconds "$word") ;;
-		esac
-	done
-	crikeepd_start
-}
-stage_apart() { stage "$@"; }
-seconds() { # of WORD=1s or WORD=300ms; longer than the simulator's, because all else is too
-	local span=${1#*=}
-	case $span in
-	*ms) echo 1 ;;
-	*s) echo "$((${span%s} + 1))" ;;
-	esac
-}
-restage() { # crikeepd, from the beginning
-	crikeepd_kill
-	rm -rf "$d/kept" "$d"/{cri,all,metrics,nri}.sock
-	options=("${@:2}")
-	crikeepd_start
-}
-crikeepd_start() {
-	"$crikeepd" --runtime="unix://$d/relay.sock" --listen="$d/cri.sock" \
-		--unfiltered="$d/all.sock" --metrics= --state-dir="$d/kept" --ttl="$ttl" \
-		--set=log.target=stderr --set=nri.enabled=true --set=nri.socket="$d/nri.sock" \
-		--set=nri.plugin_dir= --set=nri.config_dir= \
-		--set=nri.registration_timeout=30s --set=nri.request_timeout=15s \
-		"${options[@]}" 2>>"$d/crikeepd.log" </dev/null &
-	crikeepd_pid=$!
-	until_ 10 answers
-}
-unstage() {
-	kill -KILL "$crikeepd_pid" "$relay_pid" "${plugin_pids[@]}"
-	"$lab/containerd.sh" stop "$d"
-}
-stop_begun() { grep -q ' StopPodSandbox begin$' "$d/relay.log"; }
-has_begun() { grep -q " create $2 $1 .* begin$" "$d/runc/calls.log"; }
+stage() { stage_up "$@"; }
+stage_apart() { stage_up "$@"; }
 
 play_all

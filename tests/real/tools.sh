@@ -3,7 +3,9 @@
 #
 # tools.sh DIR [NAME...] - builds what the tests in this directory are driven with, once: DIR/relay;
 # DIR/crictl, the unmodified crictl that crictl/go.mod pins; DIR/nri and DIR/nri-v030, NRI plugins
-# that write down what they are told; by name only: DIR/nri-bench, for tests/bench/bench-nri. Go
+# that write down what they are told; by name only: DIR/containerd/, the unmodified containerd and
+# shim that containerd/go.mod pins; DIR/nri-tap, see there; DIR/nri-bench, for
+# tests/bench/bench-nri. Go
 # comes from PATH or from where Debian puts it. Exit status 3: it cannot be done here, and the last
 # line says why (no Go, an old one, modules that cannot be had).
 set -u
@@ -18,9 +20,11 @@ export GOFLAGS='-mod=readonly -buildvcs=false' GOTOOLCHAIN=local
 command -v go >/dev/null || { echo 'there is no Go'; exit 3; }
 version=$(go env GOVERSION)
 
-# build NAME PACKAGE: out of the module in the directory NAME
+# build NAME PACKAGE...: out of the module in the directory NAME; several: into a directory
 build() {
-	local log=$out/$1.log sums=$here/$1/go.sum needs sources=("$here/$1")
+	local log=$out/$1.log sums=$here/$1/go.sum needs sources=("$here/$1") to=$out/$1
+	[ $# -eq 2 ] || to+=/
+	exec 9>"$out/$1.lock" && flock 9 || return # several scripts may want it at the same time
 	! grep -q nri-record "$here/$1/go.mod" || sources+=("$here/nri-record")
 	[ ! -x "$out/$1" ] || [ "$out/$1" -ot "$sums" ] ||
 		[ -n "$(find "${sources[@]}" -name '*.go' -newer "$out/$1")" ] || return 0
@@ -32,18 +36,23 @@ build() {
 	fi
 	# fetched by itself, so that a machine without modules is told from one where the build is
 	# broken
-	if ! (cd "$here/$1" && go list -deps "$2") 2>"$log" >"$out/deps"; then
+	if ! (cd "$here/$1" && go list -deps "${@:2}") 2>"$log" >"$out/deps"; then
 		echo "Go cannot fetch the modules of $1: $(tail -n 1 "$log" | cut -c 1-200)"
 		return 3
 	fi
-	(cd "$here/$1" && go build -o "$out/$1" "$2") >"$log" 2>&1 || { cat "$log"; return 1; }
+	(cd "$here/$1" && go build -o "$to" "${@:2}" && touch "$to") >"$log" 2>&1 ||
+		{ cat "$log"; return 1; }
 }
 
 [ $# -gt 0 ] || set -- relay crictl nri nri-v030
 for name; do
 	case $name in
-	adjust | nri | nri-bench | nri-v030 | relay) build "$name" . || exit ;;
+	adjust | nri | nri-bench | nri-tap | nri-v030 | relay) build "$name" . || exit ;;
 	crictl) build crictl sigs.k8s.io/cri-tools/cmd/crictl || exit ;;
+	containerd)
+		build containerd \
+			github.com/containerd/containerd/v2/cmd/containerd{,-shim-runc-v2} || exit
+		;;
 	*) echo "$0: nothing is called '$name'" >&2; exit 2 ;;
 	esac
 done
