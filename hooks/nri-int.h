@@ -204,6 +204,10 @@ struct ck_nri_gone {
  * all */
 void ck_plugins_add(struct ck_plugin *plugin);
 void ck_plugins_remove(struct ck_plugin *plugin);
+/* ck_plugin_unregistered - it dialled the socket, and has not registered or was refused */
+bool ck_plugin_unregistered(const struct ck_plugin *plugin);
+/* how many of those there are, or of all others; each kind has seats of its own */
+unsigned ck_plugins_count(const struct ck_nri *nri, bool unregistered);
 /* NULL: that connection is gone */
 struct ck_plugin *ck_plugin_find(const struct ck_nri *nri, uint64_t serial);
 bool ck_plugins_has(const struct ck_nri *nri, const char *name); /* "NN-name" or "name" is there */
@@ -493,7 +497,6 @@ struct ck_nri {
 	bool signalled;
 	/* what there is */
 	struct ck_plugin *plugins; /* in index order, unregistered ones first */
-	size_t plugins_n;
 	uint64_t serial;
 	bool plugin_closed; /* one is CLOSED */
 	bool plugin_joined; /* one has become a recipient: dispatches may wait for it (H3) */

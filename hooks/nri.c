@@ -238,18 +238,29 @@ void ck_nri_close_impl(struct ck_nri *nri)
 
 /* ---- who is there ---------------------------------------------------------------------------- */
 
+static int each_connection(const struct ck_nri *nri, bool unregistered,
+			   int (*fn)(const struct ck_nri_plugin *plugin, void *userdata),
+			   void *userdata)
+{
+	struct ck_nri_plugin shown;
+	int r = 0;
+	for (struct ck_plugin *plugin = nri->plugins; plugin && r == 0; plugin = plugin->next) {
+		if (plugin->state == CK_PLUGIN_CLOSED ||
+		    ck_plugin_unregistered(plugin) != unregistered)
+			continue;
+		ck_plugin_show(plugin, &shown);
+		r = fn(&shown, userdata);
+	}
+	return r;
+}
+
+/* those that have not registered last: they crowd nobody out of the status file */
 static int each_plugin(const struct ck_nri *nri,
 		       int (*fn)(const struct ck_nri_plugin *plugin, void *userdata),
 		       void *userdata)
 {
 	struct ck_nri_plugin shown;
-	int r = 0;
-	for (struct ck_plugin *plugin = nri->plugins; plugin && r == 0; plugin = plugin->next) {
-		if (plugin->state == CK_PLUGIN_CLOSED)
-			continue;
-		ck_plugin_show(plugin, &shown);
-		r = fn(&shown, userdata);
-	}
+	int r = each_connection(nri, false, fn, userdata);
 	/* nothing is committed while one of these is absent (H4), so show it */
 	for (size_t i = 0; i < nri->rules_n && r == 0; i++) {
 		if (nri->rules[i].policy != CK_NRI_REQUIRED ||
@@ -270,7 +281,7 @@ static int each_plugin(const struct ck_nri *nri,
 		shown.last_error = nri->gone[i].error;
 		r = fn(&shown, userdata);
 	}
-	return r;
+	return r ? r : each_connection(nri, true, fn, userdata);
 }
 
 int ck_nri_plugins_impl(struct ck_nri *nri,

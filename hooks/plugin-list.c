@@ -38,13 +38,27 @@ static int by_index(const struct ck_plugin *a, const struct ck_plugin *b)
 void ck_plugins_add(struct ck_plugin *plugin)
 {
 	DL_INSERT_INORDER(plugin->nri->plugins, plugin, by_index);
-	plugin->nri->plugins_n++;
 }
 
 void ck_plugins_remove(struct ck_plugin *plugin)
 {
 	DL_DELETE(plugin->nri->plugins, plugin);
-	plugin->nri->plugins_n--;
+}
+
+bool ck_plugin_unregistered(const struct ck_plugin *plugin)
+{
+	return plugin->launched < 0 &&
+	       (plugin->state == CK_PLUGIN_CONNECTED || plugin->state == CK_PLUGIN_REFUSED);
+}
+
+unsigned ck_plugins_count(const struct ck_nri *nri, bool unregistered)
+{
+	const struct ck_plugin *plugin;
+	unsigned n = 0;
+	DL_FOREACH (nri->plugins, plugin)
+		n += plugin->state != CK_PLUGIN_CLOSED &&
+		     ck_plugin_unregistered(plugin) == unregistered;
+	return n;
 }
 
 struct ck_plugin *ck_plugin_find(const struct ck_nri *nri, uint64_t serial)

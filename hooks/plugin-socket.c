@@ -90,6 +90,24 @@ static bool may_connect(const struct ck_nri *nri, int fd, struct ucred *ret_peer
 	return false;
 }
 
+/* Connections that do not register keep no plugin out: the oldest goes. First it is read, as it may
+ * have registered just now. */
+static void make_room(struct ck_nri *nri)
+{
+	while (ck_plugins_count(nri, true) >= CK_NRI_UNREGISTERED_MAX) {
+		struct ck_plugin *plugin, *oldest = NULL;
+		DL_FOREACH (nri->plugins, plugin)
+			if (plugin->state != CK_PLUGIN_CLOSED && ck_plugin_unregistered(plugin) &&
+			    (!oldest || plugin->serial < oldest->serial))
+				oldest = plugin;
+		ck_plugin_io(oldest, EPOLLIN);
+		if (ck_plugin_unregistered(oldest))
+			ck_plugin_close(oldest, CK_LOG_WARNING,
+					"%u newer connections have not registered either",
+					CK_NRI_UNREGISTERED_MAX);
+	}
+}
+
 void ck_nri_accept(struct ck_nri *nri)
 {
 	struct ck_error err;
@@ -113,15 +131,14 @@ void ck_nri_accept(struct ck_nri *nri)
 		if (!may_connect(nri, fd, &peer)) {
 			ck_nri_log(nri, CK_LOG_WARNING, "refused a plugin of uid %u (pid %d)",
 				   peer.uid, peer.pid);
-		} else if (nri->plugins_n >= CK_NRI_PLUGINS_MAX) {
-			ck_nri_log(nri, CK_LOG_ERROR, "refused a plugin (pid %d): %u are connected",
-				   peer.pid, CK_NRI_PLUGINS_MAX);
-		} else if (ck_plugin_add(nri, CK_TAKE_FD(fd), -1, &plugin, &err) < 0) {
+			continue;
+		}
+		make_room(nri);
+		if (ck_plugin_add(nri, CK_TAKE_FD(fd), -1, &plugin, &err) < 0)
 			ck_nri_log(nri, CK_LOG_ERROR, "refused a plugin (pid %d): %s", peer.pid,
 				   err.text);
-		} else {
+		else
 			plugin->pid = peer.pid;
-		}
 	}
 }
 

@@ -249,10 +249,10 @@ static bool is_base_name(const char *name)
 }
 
 static void refuse_registration(struct ck_plugin *plugin, const struct ck_ttrpc_request *request,
-				const char *why)
+				int grpc, const char *why)
 {
 	ck_nri_log(plugin->nri, CK_LOG_WARNING, "refused a plugin (pid %d): %s", plugin->pid, why);
-	ck_ttrpc_answer(plugin->ttrpc, request->stream, CK_GRPC_INVALID_ARGUMENT, why, NULL, 0);
+	ck_ttrpc_answer(plugin->ttrpc, request->stream, grpc, why, NULL, 0);
 	plugin->state = CK_PLUGIN_REFUSED;
 }
 
@@ -267,14 +267,19 @@ static void registered(struct ck_plugin *plugin, const struct ck_ttrpc_request *
 	}
 	if (plugin->launched < 0) { /* a launched plugin has the name of its file */
 		if (!text_field(request, 2, index, sizeof(index)) || !is_index(index)) {
-			refuse_registration(plugin, request,
+			refuse_registration(plugin, request, CK_GRPC_INVALID_ARGUMENT,
 					    "the plugin's index is not two digits");
 			return;
 		}
 		if (!text_field(request, 1, name, sizeof(name)) || !is_base_name(name)) {
-			refuse_registration(plugin, request,
+			refuse_registration(plugin, request, CK_GRPC_INVALID_ARGUMENT,
 					    "the plugin's name is empty, too long, or not of A-Z "
 					    "a-z 0-9 _ . + -");
+			return;
+		}
+		if (ck_plugins_count(nri, false) >= CK_NRI_PLUGINS_MAX) {
+			refuse_registration(plugin, request, CK_GRPC_RESOURCE_EXHAUSTED,
+					    "there is no room for more plugins");
 			return;
 		}
 		ck_plugins_remove(plugin);

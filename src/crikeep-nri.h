@@ -316,9 +316,9 @@ struct ck_nri_plugin {
 	const char *last_error;
 };
 /*
- * ck_nri_plugins - call @fn for each connection in index order, then for each required plugin that
- * is absent, by the name of its rule, and then for the last plugins whose connections have ended
- * with an error and that have not registered again
+ * ck_nri_plugins - call @fn for each plugin in index order, then for each required plugin that is
+ * absent, by the name of its rule, then for the last plugins whose connections have ended with an
+ * error and that have not registered again, and at last for connections that have not registered
  * @fn: is called with a lock held, and calls no function of this library
  * Return: 0, or what @fn returned if not 0, -CK_EFORK.   Since: 0.1
  */

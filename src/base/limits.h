@@ -120,8 +120,11 @@
 #define CK_TTRPC_CALLS_MAX 64u      /* a plugin's unanswered calls; a sane one has one */
 /* not read yet by a plugin: a list, an event and two answers, each of 4 MiB */
 #define CK_TTRPC_OUT_MAX   (16u << 20)
-/* connections; their names fit into the list of one entry (CK_TOLD_MAX) */
+/* registered or launched; their names fit into the list of one entry (CK_TOLD_MAX) */
 #define CK_NRI_PLUGINS_MAX 60u
+/* connections that have not registered; the oldest makes room. A plugin registers at once, so all
+ * plugins of a node may connect in the same moment */
+#define CK_NRI_UNREGISTERED_MAX 64u
 /* of those that are gone, whose last errors are shown; the oldest make room */
 #define CK_NRI_GONE_MAX    16u
 /* a create request that plugins change, unpacked: 16 MiB of texts take 64 */

@@ -370,6 +370,42 @@ static void there_is_room_for_so_many(void **state)
 	nw_free(w);
 }
 
+/* idle connections have seats of their own, and the oldest makes room */
+static void who_does_not_register_keeps_nobody_out(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	struct plugin *idle[CK_NRI_UNREGISTERED_MAX + 10];
+	for (unsigned i = 0; i < CK_NRI_PLUGINS_MAX - 1; i++)
+		nw_ready(w, "10-net");
+	for (unsigned i = 0; i < CK_NRI_UNREGISTERED_MAX + 10; i++) {
+		idle[i] = nw_join(w, "20-idle");
+		idle[i]->mute = true;
+		nw_settle(w);
+	}
+	for (unsigned i = 0; i < CK_NRI_UNREGISTERED_MAX + 10; i++)
+		assert_int_equal(idle[i]->ended, i < 10);
+	struct plugin *last = nw_ready(w, "30-last");
+	assert_true(idle[10]->ended && !idle[11]->ended && !last->ended);
+	for (unsigned i = 0; i < CK_NRI_PLUGINS_MAX - 1; i++)
+		assert_false(w->plugins[i]->ended);
+	nw_free(w);
+}
+
+/* its registration lies unread in its socket while others connect */
+static void who_has_just_registered_does_not_make_room(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	struct plugin *p = nw_join(w, "10-net");
+	plugin_step(p);
+	for (unsigned i = 0; i < CK_NRI_UNREGISTERED_MAX; i++)
+		nw_join(w, "20-idle")->mute = true;
+	nw_settle(w);
+	assert_true(p->synchronized && !p->ended);
+	nw_free(w);
+}
+
 /* ---- the list -------------------------------------------------------------------------------- */
 
 static void the_list_holds_what_is_there(void **state)
@@ -825,6 +861,8 @@ int main(void)
 		cmocka_unit_test(unknown_calls_are_answered_so),
 		cmocka_unit_test(calls_before_registration_are_refused),
 		cmocka_unit_test(there_is_room_for_so_many),
+		cmocka_unit_test(who_does_not_register_keeps_nobody_out),
+		cmocka_unit_test(who_has_just_registered_does_not_make_room),
 		cmocka_unit_test(the_list_holds_what_is_there),
 		cmocka_unit_test(what_comes_within_the_list_is_not_lost),
 		cmocka_unit_test(what_comes_while_the_host_describes_is_not_lost),
