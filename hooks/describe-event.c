@@ -118,6 +118,23 @@ static int begin_merging(struct ck_dispatch *dispatch, struct ck_error *err)
 	}
 }
 
+/* A runtime forgets the pid of a process that has ended. Plugins undo by it what they did. */
+static void add_last_pid(struct ck_dispatch *dispatch)
+{
+	CK_AUTO_BYTES struct ck_bytes bytes = { 0 };
+	struct ck_blob *container = dispatch->container, *with = NULL;
+	uint64_t pid = dispatch->object->pid;
+	if (dispatch->event != CK_NRI_STOP_CONTAINER || !pid)
+		return;
+	if (ck_bytes_add(&bytes, container->bytes, container->len) == 0 &&
+	    ck_bytes_field_number(&bytes, CK_NRI_CONTAINER_PID, pid) == 0)
+		with = ck_blob_new(bytes.p, bytes.len);
+	if (!with)
+		return; /* out of memory: the event goes out without */
+	ck_blob_unref(container);
+	dispatch->container = with;
+}
+
 void ck_dispatch_describe(struct ck_dispatch *dispatch)
 {
 	struct ck_nri_object *object = dispatch->object;
@@ -137,6 +154,7 @@ void ck_dispatch_describe(struct ck_dispatch *dispatch)
 		ask(dispatch, CK_CONTAINER, object->id);
 		return;
 	}
+	add_last_pid(dispatch);
 	if (begin_merging(dispatch, &err) < 0) {
 		ck_nri_log(dispatch->nri, CK_LOG_ERROR, "%s: %s",
 			   ck_nri_event_name(dispatch->event), err.text);

@@ -284,7 +284,10 @@ static bool step(struct ck_dispatch *dispatch)
 		dispatch->event = stop;
 		object->stop_begun = true;
 	}
-	if (!ck_dispatch_has_recipients(dispatch, dispatch->event) &&
+	/* the last time to learn the pid that StopContainer tells */
+	bool keeps_pid = dispatch->event == CK_NRI_POST_START_CONTAINER &&
+			 ck_dispatch_has_recipients(dispatch, CK_NRI_STOP_CONTAINER);
+	if (!ck_dispatch_has_recipients(dispatch, dispatch->event) && !keeps_pid &&
 	    !(dispatch->event == CK_NRI_CREATE_CONTAINER && ck_dispatch_has_validators(dispatch))) {
 		dispatch->phase = CK_DISPATCH_DELIVER; /* nobody needs a description */
 		ck_dispatch_deliver(dispatch);

@@ -89,6 +89,8 @@ bool ck_nri_event_needs_fresh(enum ck_nri_event event);
 
 /* ---- nri-objects.c: the pods and containers plugins know ------------------------------------- */
 
+#define CK_NRI_CONTAINER_PID 12u /* field of Container */
+
 /* A pod or container, while some plugin may still have to hear of it. */
 struct ck_nri_object {
 	unsigned refs; /* the index's, dispatches', deliveries' */
@@ -100,6 +102,7 @@ struct ck_nri_object {
 	uint32_t attempt;
 	uint64_t entry;   /* of the cache; 0: none */
 	struct ck_blob *description; /* the last one; at first only what its key tells */
+	uint64_t pid;     /* of a container, as last described; 0: never */
 	bool described;   /* by the host, not only by its key */
 	/* chosen for in this life of the process: the told list of the cache is not used (H3) */
 	bool ours;
@@ -474,6 +477,7 @@ struct ck_nri {
 	/* options */
 	struct ck_nri_host host;
 	char *socket_path, *status_path, *runtime_name, *runtime_version;
+	bool starts_late; /* introduce.h */
 	unsigned socket_mode;
 	uint64_t registration_timeout, request_timeout, synchronize_timeout;
 	enum ck_nri_policy policy;

@@ -206,8 +206,12 @@ int ck_nri_object_described(struct ck_nri *nri, struct ck_nri_object *object, co
 	struct ck_wire_field field;
 	const unsigned char *id = NULL;
 	size_t id_len = 0;
+	uint64_t pid = object->pid;
 	int r;
 	while ((r = ck_wire_next(&wire, &field, err)) > 0) {
+		if (object->kind == CK_CONTAINER && field.number == CK_NRI_CONTAINER_PID &&
+		    field.type == CK_WIRE_VARINT && field.value)
+			pid = field.value;
 		if (field.number != 1 || field.type != CK_WIRE_BYTES)
 			continue;
 		id = field.data;
@@ -247,5 +251,6 @@ int ck_nri_object_described(struct ck_nri *nri, struct ck_nri_object *object, co
 	ck_blob_unref(object->description);
 	object->description = blob;
 	object->described = true;
+	object->pid = pid;
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "hooks/introduce.h"
 #include "hooks/nri-int.h"
 #include "hooks/status-file.h"
 
@@ -130,6 +131,25 @@ int ck_nri_open_impl(const struct ck_nri_options *options, struct ck_nri **ret_n
 	}
 	*ret_nri = nri;
 	return 0;
+}
+
+int ck_nri_introduce(struct ck_nri *nri, const char *name, const char *version, bool starts_late)
+{
+	char *new_name = ck_strdup(name), *new_version = ck_strdup(version);
+	bool whole = new_name && new_version;
+	ck_nri_lock(nri);
+	if (whole) {
+		char *old_name = nri->runtime_name, *old_version = nri->runtime_version;
+		nri->runtime_name = new_name;
+		nri->runtime_version = new_version;
+		nri->starts_late = starts_late;
+		new_name = old_name;
+		new_version = old_version;
+	}
+	ck_nri_unlock(nri);
+	free(new_name);
+	free(new_version);
+	return whole ? 0 : -CK_ENOMEM;
 }
 
 static void launch(struct ck_nri *nri, unsigned i)

@@ -190,6 +190,7 @@ static bool read_configuration(struct ck_plugin *plugin, const struct ck_ttrpc_a
 
 static void configured(struct ck_plugin *plugin, const struct ck_ttrpc_answer *answer)
 {
+	struct ck_nri *nri = plugin->nri;
 	uint64_t events = 0;
 	if (answer->code != CK_GRPC_OK) {
 		ck_plugin_close(plugin, CK_LOG_ERROR, "it cannot be configured: %s",
@@ -207,10 +208,14 @@ static void configured(struct ck_plugin *plugin, const struct ck_ttrpc_answer *a
 		return;
 	}
 	plugin->events = events ? (unsigned)events : ALL_EVENTS;
+	if (nri->starts_late && ck_plugin_wants(plugin, CK_NRI_START_CONTAINER))
+		ck_nri_log(nri, CK_LOG_WARNING,
+			   "plugin %s subscribes to StartContainer: before %s that event has no "
+			   "pid and the cgroup does not exist; PostStartContainer has both",
+			   plugin->name, nri->runtime_name);
 	/* a recipient before its snapshot is taken, so that nothing is lost in between (R1, R2) */
 	plugin->state = CK_PLUGIN_LISTING;
-	plugin->want_snapshot = plugin->nri->changed = true;
-	plugin->nri->plugin_joined = true;
+	plugin->want_snapshot = nri->changed = nri->plugin_joined = true;
 }
 
 /* ---- its calls, its answers ------------------------------------------------------------------ */

@@ -98,6 +98,9 @@ void ck_hosting_saw(struct ck_daemon *daemon, const struct ck_object *objects, s
 struct ck_hooks;
 int ck_plugging_new(struct ck_daemon *daemon, const struct ck_plugins *plugins,
 		    struct ck_launcher *launcher, struct ck_hooks *ret_hooks, struct ck_error *err);
+/* ck_plugging_introduce - the runtime is up: what plugins that register from now on are told of it.
+ * No plugin is let in before that */
+void ck_plugging_introduce(struct ck_daemon *daemon);
 /* ck_plugging_start - launch plugins and let them in, after the first reconciliation. Later calls
  * do nothing. 0, -CK_EIO */
 int ck_plugging_start(struct ck_daemon *daemon, struct ck_error *err);

@@ -137,6 +137,7 @@ static void upstream_up(void *userdata)
 	metrics->upstream_up = 1;
 	ck_log(CK_LOG_INFO, "connected to the runtime, which speaks %s",
 	       ck_upstream_version(m->daemon.upstream));
+	ck_plugging_introduce(&m->daemon);
 	reconcile(m);
 }
 

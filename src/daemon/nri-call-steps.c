@@ -628,8 +628,11 @@ static const struct program programs[] = {
 	{ "RemovePodSandbox", ENDS_CONTAINER | ENDS_POD, false, remove_pod_steps },
 	{ "StopContainer", CK_NRI_BIT(STOP_CONTAINER), false, stop_steps },
 	{ "RemoveContainer", ENDS_CONTAINER, false, remove_steps },
-	{ "StartContainer", CK_NRI_BIT(START_CONTAINER) | CK_NRI_BIT(POST_START_CONTAINER), true,
-	  start_steps },
+	/* StopContainer tells the pid that hooks/ learns after the start */
+	{ "StartContainer",
+	  CK_NRI_BIT(START_CONTAINER) | CK_NRI_BIT(POST_START_CONTAINER) |
+		  CK_NRI_BIT(STOP_CONTAINER),
+	  true, start_steps },
 	{ "UpdateContainerResources",
 	  CK_NRI_BIT(UPDATE_CONTAINER) | CK_NRI_BIT(POST_UPDATE_CONTAINER), true, update_steps },
 	{ "UpdatePodSandboxResources",

@@ -11,11 +11,13 @@
 
 #include <utlist.h>
 
+#include "hooks/introduce.h"
 #include "hooks/status-file.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/base/utf8.h"
 #include "src/cri/message.h"
 #include "src/daemon/nri/apply.h"
 #include "src/daemon/daemon.h"
@@ -368,6 +370,31 @@ int ck_plugging_new(struct ck_daemon *daemon, const struct ck_plugins *plugins,
 		r = ck_nri_hooks(daemon->nri, ret_hooks);
 	daemon->metrics.nri = daemon->nri;
 	return r;
+}
+
+/* plain ASCII: a plugin refuses a message with bytes that are not UTF-8 */
+static void plain(const struct ck_fields *answer, uint32_t number, char *buf, size_t size)
+{
+	const struct ck_wire_field *field = ck_fields_get(answer, number);
+	char text[CK_TEXT_MAX + 1] = "";
+	if (field && field->len && field->len < sizeof(text))
+		memcpy(text, field->data, field->len);
+	ck_utf8_clean(text, true, buf, size);
+}
+
+void ck_plugging_introduce(struct ck_daemon *daemon)
+{
+	const struct ck_bytes *message = ck_upstream_introduced(daemon->upstream);
+	struct ck_fields answer;
+	char name[CK_TEXT_MAX + 1], version[CK_TEXT_MAX + 1];
+	if (!daemon->nri ||
+	    ck_fields_read(ck_wire_begin(message->p, message->len), &answer, NULL) < 0)
+		return;
+	plain(&answer, CRI_VersionResponse_runtime_name, name, sizeof(name));
+	plain(&answer, CRI_VersionResponse_runtime_version, version, sizeof(version));
+	/* containerd makes the process when it starts the container; CRI-O when it creates it */
+	if (*name && ck_nri_introduce(daemon->nri, name, version, !strcmp(name, "containerd")) < 0)
+		ck_log(CK_LOG_WARNING, "plugins are not told of the runtime: out of memory");
 }
 
 int ck_plugging_start(struct ck_daemon *daemon, struct ck_error *err)

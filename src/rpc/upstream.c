@@ -41,6 +41,7 @@ struct ck_upstream {
 	uint64_t pause; /* before the next try */
 	struct ck_unary_call *asking;
 	const char *version; /* the one that answered last */
+	struct ck_bytes introduced; /* what it answered */
 	bool old_asked, up;
 	bool told; /* the owner knows that it is down */
 	char why[CK_ERROR_TEXT];
@@ -164,6 +165,9 @@ static void version_answered(struct ck_unary_reply *reply, void *userdata)
 	upstream->asking = NULL;
 	if (reply->status.code == CK_GRPC_OK) {
 		upstream->version = versions[upstream->old_asked];
+		ck_bytes_free(&upstream->introduced);
+		upstream->introduced = reply->message;
+		reply->message = (struct ck_bytes){ 0 };
 		upstream->pause = 0;
 		upstream->up = true;
 		upstream->told = false;
@@ -231,6 +235,7 @@ void ck_upstream_free(struct ck_upstream *upstream)
 		free(old);
 	}
 	ck_loop_timer_free(upstream->again);
+	ck_bytes_free(&upstream->introduced);
 	free(upstream->path);
 	free(upstream);
 }
@@ -238,6 +243,11 @@ void ck_upstream_free(struct ck_upstream *upstream)
 bool ck_upstream_is_up(const struct ck_upstream *upstream)
 {
 	return upstream->up;
+}
+
+const struct ck_bytes *ck_upstream_introduced(const struct ck_upstream *upstream)
+{
+	return &upstream->introduced;
 }
 
 const char *ck_upstream_why(const struct ck_upstream *upstream)

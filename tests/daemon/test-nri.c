@@ -49,7 +49,8 @@ static void called(struct plugin *plugin, const struct plugin_heard *call, void 
 		[PLUGIN_SHUTDOWN] = "Shutdown",
 	};
 	int fd = *(int *)userdata;
-	(void)plugin;
+	if (call->call == PLUGIN_CONFIGURE)
+		dprintf(fd, "runtime %s %s\n", plugin->runtime_name, plugin->runtime_version);
 	dprintf(fd, "%s %s\n", names[call->call], *call->container ? call->container : call->pod);
 }
 
@@ -118,6 +119,7 @@ static void a_pods_life_is_told(void **state)
 	char pod[POD_ID], id[POD_ID], *figures;
 	stage_start(s, "", nri_flags(s));
 	pid_t plugin = plugin_start();
+	until_heard("runtime crikeep-sim " PACKAGE_VERSION);
 	until_heard("Synchronize ");
 	assert_int_equal(pod_run(&s->kubelet, "web", 0, "20S", pod), CK_GRPC_OK);
 	until_heard(line_of("RunPodSandbox", pod));

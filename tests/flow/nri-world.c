@@ -34,6 +34,8 @@ void nw_message(const struct nw_object *o, struct plugin_buffer *to)
 	} else {
 		plugin_text(to, 2, o->pod);
 		plugin_text(to, 3, o->name);
+		if (o->pid)
+			plugin_number(to, 12, o->pid);
 	}
 	if (o->fat) {
 		struct plugin_buffer pair = { .p = NULL };

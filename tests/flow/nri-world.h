@@ -21,6 +21,7 @@ struct nw_object {
 	bool visible;        /* in the snapshot, without a cache */
 	bool gone;           /* describe does not find it */
 	size_t fat;          /* so many bytes of an annotation */
+	unsigned pid;        /* of a container; 0: none */
 };
 
 struct nw_held {

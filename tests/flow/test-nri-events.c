@@ -250,6 +250,36 @@ static void resources_go_along(void **state)
 	finish(w);
 }
 
+/* the runtime forgets it when the process has ended; for this event it is remembered, though the
+ * plugin hears of nothing before */
+static void the_stop_has_the_last_pid(void **state)
+{
+	struct plugin_buffer pid = { .p = NULL };
+	(void)state;
+	struct nw *w = nw_started();
+	struct plugin *p = nw_join(w, "10-a");
+	p->mask = 1u << (CK_NRI_STOP_CONTAINER - 1) | 1u << (CK_NRI_REMOVE_CONTAINER - 1);
+	nw_settle(w);
+	nw_run(w, "s1");
+	nw_create(w, "c1", "s1")->pid = 4242;
+	nw_send(w, CK_NRI_START_CONTAINER, "c1", NULL);
+	nw_settle(w);
+	nw_send(w, CK_NRI_POST_START_CONTAINER, "c1", NULL);
+	nw_settle(w);
+	nw_find(w, "c1")->pid = 0;
+	nw_send(w, CK_NRI_STOP_CONTAINER, "c1", NULL);
+	nw_settle(w);
+	plugin_number(&pid, 12, 4242);
+	const struct plugin_heard *heard = plugin_last(p, CK_NRI_STOP_CONTAINER);
+	assert_non_null(memmem(heard->payload, heard->len, pid.p, pid.len));
+	nw_send(w, CK_NRI_REMOVE_CONTAINER, "c1", NULL);
+	nw_settle(w);
+	heard = plugin_last(p, CK_NRI_REMOVE_CONTAINER);
+	assert_null(memmem(heard->payload, heard->len, pid.p, pid.len));
+	plugin_bytes_free(&pid);
+	finish(w);
+}
+
 /* ---- once ------------------------------------------------------------------------------------ */
 
 static void the_end_is_told_once(void **state)
@@ -838,6 +868,7 @@ int main(void)
 		cmocka_unit_test(an_old_stub_has_one_deadline_for_both_tries),
 		cmocka_unit_test(an_event_carries_what_the_host_says_or_what_is_given),
 		cmocka_unit_test(resources_go_along),
+		cmocka_unit_test(the_stop_has_the_last_pid),
 		cmocka_unit_test(the_end_is_told_once),
 		cmocka_unit_test(remove_is_preceded_by_stop),
 		cmocka_unit_test(nobody_hears_of_what_nobody_knows),

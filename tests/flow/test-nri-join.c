@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "hooks/introduce.h"
 #include "tests/flow/nri-world.h"
 #include "src/base/fault.h"
 
@@ -351,6 +352,51 @@ static void calls_before_registration_are_refused(void **state)
 	const struct plugin_answer *answer = plugin_answer_to(p, stream);
 	assert_true(p->ended || (answer && answer->code));
 	assert_string_equal(w->changes, "");
+	nw_free(w);
+}
+
+static unsigned logged(const struct nw *w, const char *text)
+{
+	unsigned n = 0;
+	for (const char *at = w->log; (at = strstr(at, text)); at++)
+		n++;
+	return n;
+}
+
+static void the_host_may_introduce_its_runtime_later(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	struct plugin *early = nw_ready(w, "10-early");
+	assert_int_equal(ck_nri_introduce(w->nri, "containerd", "v9", true), 0);
+	struct plugin *late = nw_ready(w, "20-late");
+	assert_string_equal(early->runtime_name, "crikeep");
+	assert_string_equal(late->runtime_name, "containerd");
+	assert_string_equal(late->runtime_version, "v9");
+	nw_free(w);
+}
+
+static void who_wants_a_pid_too_early_is_warned_about(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	static const char text[] = "subscribes to StartContainer: before containerd that event has "
+				   "no pid";
+	assert_int_equal(ck_nri_introduce(w->nri, "containerd", "v9", true), 0);
+	struct plugin *p = nw_join(w, "10-a");
+	p->mask = 0x1fff & ~(1u << (CK_NRI_START_CONTAINER - 1));
+	nw_settle(w);
+	assert_true(p->synchronized);
+	assert_int_equal(logged(w, text), 0);
+	nw_ready(w, "20-b");
+	nw_run(w, "s1");
+	nw_create(w, "c1", "s1");
+	nw_send(w, CK_NRI_START_CONTAINER, "c1", NULL);
+	nw_settle(w);
+	assert_int_equal(logged(w, text), 1);
+	assert_int_equal(ck_nri_introduce(w->nri, "cri-o", "1.30", false), 0);
+	nw_ready(w, "30-c");
+	assert_int_equal(logged(w, "subscribes to StartContainer"), 1);
 	nw_free(w);
 }
 
@@ -860,6 +906,8 @@ int main(void)
 		cmocka_unit_test(random_bytes_cost_their_own_connection),
 		cmocka_unit_test(unknown_calls_are_answered_so),
 		cmocka_unit_test(calls_before_registration_are_refused),
+		cmocka_unit_test(the_host_may_introduce_its_runtime_later),
+		cmocka_unit_test(who_wants_a_pid_too_early_is_warned_about),
 		cmocka_unit_test(there_is_room_for_so_many),
 		cmocka_unit_test(who_does_not_register_keeps_nobody_out),
 		cmocka_unit_test(who_has_just_registered_does_not_make_room),
