@@ -141,12 +141,11 @@ static enum pass pass_of(const struct ck_entry *e)
 static int write_entry(struct ck_cache *cache, struct ck_entry *e, struct ck_error *err)
 {
 	struct ck_store *store = cache->store;
-	bool unwanted = ck_machine_row_unwanted(e);
-	if (!e->has_row && unwanted)
+	if (!e->has_row && e->detached)
 		return 0;
-	int r = !e->has_row ? ck_store_insert(store, &e->row, err)
-		: unwanted  ? ck_store_delete(store, e->row.id, err)
-			    : ck_store_update(store, &e->row, err);
+	int r = !e->has_row   ? ck_store_insert(store, &e->row, err)
+		: e->detached ? ck_store_delete(store, e->row.id, err)
+			      : ck_store_update(store, &e->row, err);
 	if (r != -CK_ECONFLICT) {
 		if (r >= 0 && e->saved == CK_REFUSED)
 			e->saved = CK_UNSAVED;

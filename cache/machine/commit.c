@@ -82,12 +82,9 @@ static void save_sandbox(struct ck_machine *m, struct ck_entry *e)
 void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 {
 	bool awaited = is_taken_by_any(m, e);
-	if (ck_duplicate_pending(e)) {
-		keep(m, e); /* a duplicate was found while the hooks ran (K26) */
-		return;
-	}
-	if (!awaited && !offered && e->row.key->kind == CK_CONTAINER) {
-		/* a visible CREATED container would make the kubelet build the next attempt */
+	/* A duplicate was found while the hooks ran (K26); or nobody waits, as in ck_take_back(). */
+	if (ck_duplicate_pending(e) ||
+	    (!awaited && !offered && e->row.key->kind == CK_CONTAINER)) {
 		keep(m, e);
 		return;
 	}

@@ -98,7 +98,7 @@ void ck_history_add(struct ck_machine *m, struct ck_entry *e, enum ck_what what,
 void ck_history_explain(struct ck_machine *m, const struct ck_entry *e, const char *detail)
 {
 	struct ck_history_event *last = m->history_n ? &m->history[m->history_n - 1] : NULL;
-	if (detail && last && last->entry == e && last->what == CK_WHAT_MOVED)
+	if (last && last->entry == e && last->what == CK_WHAT_MOVED)
 		detail_set(last, detail);
 }
 

@@ -31,19 +31,11 @@ static void ready_add(struct ck_machine *m, struct ck_entry *e)
 	DL_APPEND2(m->ready, e, ready_prev, ready_next);
 }
 
-static void ready_del(struct ck_machine *m, struct ck_entry *e)
+static void effort_end(struct ck_machine *m, struct ck_entry *e)
 {
-	if (e->in.evicting.effort != CK_QUEUED)
-		return;
-	e->in.evicting.effort = CK_PAUSED;
-	DL_DELETE2(m->ready, e, ready_prev, ready_next);
-}
-
-static void destroying_end(struct ck_machine *m, struct ck_entry *e)
-{
-	if (!ck_destroying(e))
-		return;
-	m->destroying--;
+	if (e->in.evicting.effort == CK_QUEUED)
+		DL_DELETE2(m->ready, e, ready_prev, ready_next);
+	m->destroying -= ck_destroying(e);
 	e->in.evicting.effort = CK_PAUSED;
 }
 
@@ -83,8 +75,8 @@ static void check_begins(struct ck_machine *m, struct ck_entry *e)
 	ready_add(m, e);
 }
 
-static void evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason,
-		  const char *detail)
+void ck_evict_for(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason,
+		  struct ck_mturn *t)
 {
 	uint64_t due = e->timer.at ? e->timer.due : CK_NEVER_DUE;
 	if (e->wants & CK_WANT_RUN) /* no plugin was told yet */
@@ -98,7 +90,8 @@ static void evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reaso
 	e->row.tries = 0;
 	m->counters.evicted++;
 	ck_entry_move(m, e, CK_STATE_EVICTING);
-	ck_history_explain(m, e, detail);
+	if (t)
+		ck_turn_explain(m, t, e, reason);
 	phase_set(m, e, phase);
 	switch (phase) {
 	case CK_PHASE_CREATION: /* its creator has as long as before to report */
@@ -117,45 +110,29 @@ static void evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reaso
 
 void ck_evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
 {
-	evict(m, e, reason, NULL);
-}
-
-void ck_evict_for(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason,
-		  struct ck_mturn *t)
-{
-	struct ck_difference asks;
-	ck_turn_asks(m, t, e, reason, &asks);
-	evict(m, e, reason, asks.text);
+	ck_evict_for(m, e, reason, NULL);
 }
 
 /* ---- giving up ------------------------------------------------------------------------------- */
 
 /* Every turn that joined the entry hears that it is over. The creator may go on, but its caller
  * gets no answer from it. */
-static void supersede_joined(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
-{
-	CK_FOR_TURNS (t, ck_pod_of(e))
-		if (t->row == e->row.id &&
-		    (t->state == CK_TURN_JOINED || t->state == CK_TURN_CREATING ||
-		     t->state == CK_TURN_ORPHANED))
-			ck_turn_supersede(m, t, reason);
-}
-
-void ck_abandon(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
-{
-	if (!ck_state_open(e->row.state))
-		return;
-	supersede_joined(m, e, reason);
-	ck_evict(m, e, reason);
-}
-
 void ck_abandon_for(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason,
 		    struct ck_mturn *t)
 {
 	if (!ck_state_open(e->row.state))
 		return;
-	supersede_joined(m, e, reason);
+	CK_FOR_TURNS (waiting, ck_pod_of(e))
+		if (waiting->row == e->row.id &&
+		    (waiting->state == CK_TURN_JOINED || waiting->state == CK_TURN_CREATING ||
+		     waiting->state == CK_TURN_ORPHANED))
+			ck_turn_supersede(m, waiting, reason);
 	ck_evict_for(m, e, reason, t);
+}
+
+void ck_abandon(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
+{
+	ck_abandon_for(m, e, reason, NULL);
 }
 
 int ck_machine_evict(struct ck_machine *m, uint64_t row, bool release, char *ret_text, size_t size)
@@ -218,7 +195,7 @@ static uint64_t back_off(struct ck_machine *m, unsigned tries)
 /* @why: redacted words for the history, or NULL */
 static void failed(struct ck_machine *m, struct ck_entry *e, int grpc, const char *why)
 {
-	destroying_end(m, e);
+	effort_end(m, e);
 	ck_unwant(m, e, CK_WANT_INSPECT | CK_WANT_LIST | CK_WANT_DESTROY);
 	e->outstanding &= ~(unsigned)(CK_WANT_INSPECT | CK_WANT_LIST);
 	e->row.tries++;
@@ -231,8 +208,7 @@ static void failed(struct ck_machine *m, struct ck_entry *e, int grpc, const cha
 
 static void gone(struct ck_machine *m, struct ck_entry *e)
 {
-	destroying_end(m, e);
-	ready_del(m, e);
+	effort_end(m, e);
 	if (!e->row.result) { /* without an id there is nothing to hide (K21) */
 		ck_entry_drop(m, e);
 		return;
@@ -272,8 +248,7 @@ void ck_evict_confirmed(struct ck_machine *m, struct ck_entry *e)
 	m->counters.destroyed += e->row.phase == CK_PHASE_DESTROY &&
 				 e->row.reason != CK_REASON_ABSENT &&
 				 e->row.reason != CK_REASON_RELEASED;
-	destroying_end(m, e);
-	ready_del(m, e);
+	effort_end(m, e);
 	ck_unwant(m, e, ~0u);
 	ck_entry_schedule(m, e, CK_NEVER_DUE);
 	if (owes_end(m, e)) { /* Remove after the destroy (K20) */
@@ -365,8 +340,7 @@ static void used(struct ck_machine *m, struct ck_entry *e)
 	bool dead = e->row.state == CK_STATE_UNKNOWN && e->in.creating.dead;
 	if (e->row.state == CK_STATE_EVICTING) {
 		dead = e->in.evicting.dead;
-		destroying_end(m, e);
-		ready_del(m, e);
+		effort_end(m, e);
 	}
 	ck_unwant(m, e, ~(unsigned)CK_WANT_RUN);
 	e->outstanding &= ~(unsigned)(CK_WANT_INSPECT | CK_WANT_LIST);
@@ -453,7 +427,7 @@ static void step(struct ck_machine *m, struct ck_entry *e)
 			return;
 		/* the host has not answered the last calls; more of them would pile up */
 		if (e->destroy_calls >= DESTROYS_OF_ONE) {
-			destroying_end(m, e);
+			effort_end(m, e);
 			ck_entry_schedule(m, e, m->now + CK_BACKOFF_MAX);
 			return;
 		}
@@ -495,7 +469,7 @@ void ck_evict_pump(struct ck_machine *m)
 			return; /* enough at once (K18) */
 		if (!may_start(m, e))
 			continue;
-		ready_del(m, e);
+		effort_end(m, e);
 		e->in.evicting.effort = CK_STARTED;
 		m->destroying++;
 		step(m, e);

@@ -9,22 +9,17 @@
 
 static size_t index_name(const struct ck_key *key, enum ck_index index, char *buf)
 {
-	size_t n = 0;
-	switch (index) {
-	case CK_BY_POD: /* the NUL between them is in neither */
-		n = strlen(key->pod_namespace) + 1;
-		memcpy(buf, key->pod_namespace, n);
-		memcpy(buf + n, key->pod_name, strlen(key->pod_name));
-		return n + strlen(key->pod_name);
-	case CK_BY_UID:
-		n = strlen(key->pod_uid);
-		memcpy(buf, key->pod_uid, n);
+	const char *first = index == CK_BY_POD   ? key->pod_namespace
+			    : index == CK_BY_UID ? key->pod_uid
+						 : key->sandbox_id;
+	size_t n = strlen(first);
+	memcpy(buf, first, n);
+	if (index != CK_BY_POD)
 		return n;
-	default:
-		n = strlen(key->sandbox_id);
-		memcpy(buf, key->sandbox_id, n);
-		return n;
-	}
+	buf[n++] = 0; /* in neither */
+	size_t more = strlen(key->pod_name);
+	memcpy(buf + n, key->pod_name, more);
+	return n + more;
 }
 
 struct ck_group *ck_group_find(struct ck_machine *m, enum ck_index index, const char *name,

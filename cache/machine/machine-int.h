@@ -91,7 +91,7 @@ void ck_touch(struct ck_machine *m, struct ck_group *pod);
 struct ck_group *ck_take_touched(struct ck_machine *m); /* the next touched group, or NULL */
 void ck_history_add(struct ck_machine *m, struct ck_entry *e, enum ck_what what, int grpc,
 		    const char *detail);
-/* @detail for the line that says that @e moved just now; NULL: none */
+/* @detail for the line that says that @e moved just now */
 void ck_history_explain(struct ck_machine *m, const struct ck_entry *e, const char *detail);
 /* sets its timer and row.due */
 void ck_entry_schedule(struct ck_machine *m, struct ck_entry *e, uint64_t due);
@@ -161,10 +161,10 @@ bool ck_turn_undecided(struct ck_machine *m, struct ck_mturn *t, struct ck_entry
 /* is it the request of the entry? If not, @ret_why says why it is evicted (K11, K12) */
 bool ck_turn_same(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e,
 		  enum ck_reason *ret_why);
-/* what a request that gives up @e for @reason asks for, for the history: the names of the fields
- * that differ, never a value */
-void ck_turn_asks(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e,
-		  enum ck_reason reason, struct ck_difference *ret_asks);
+/* the line that says that @e was given up just now says what the request of @t asks for: the names
+ * of the fields that differ, never a value */
+void ck_turn_explain(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e,
+		     enum ck_reason reason);
 struct ck_mturn *ck_newest_live(struct ck_machine *m, struct ck_entry *e); /* with its key */
 /* does a live turn wait for it, or for its end? */
 bool ck_awaited(const struct ck_machine *m, const struct ck_entry *e);
@@ -177,7 +177,7 @@ bool ck_overdue(const struct ck_machine *m, const struct ck_entry *e);
 /* it is not handed out any more: its turns are told, and it is evicted */
 void ck_abandon(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason);
 void ck_evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason);
-/* the same because of the request of @t: the history says what it asks for */
+/* the same because of the request of @t, or NULL: the history says what it asks for */
 void ck_abandon_for(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason,
 		    struct ck_mturn *t);
 void ck_evict_for(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason,

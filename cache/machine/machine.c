@@ -63,10 +63,10 @@ bool ck_machine_reconciled(const struct ck_machine *m)
 
 bool ck_machine_has_wants(const struct ck_machine *m)
 {
-	bool lists = false;
 	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++)
-		lists = lists || (m->lists[kind].wanted && !m->lists[kind].outstanding);
-	return m->wanting || m->resolves || lists;
+		if (m->lists[kind].wanted && !m->lists[kind].outstanding)
+			return true;
+	return m->wanting || m->resolves;
 }
 
 struct ck_entry *ck_machine_wanting(struct ck_machine *m)
@@ -77,11 +77,6 @@ struct ck_entry *ck_machine_wanting(struct ck_machine *m)
 struct ck_entry *ck_machine_dirty(struct ck_machine *m)
 {
 	return m->dirty;
-}
-
-bool ck_machine_row_unwanted(const struct ck_entry *e)
-{
-	return e->detached;
 }
 
 bool ck_machine_holds_key(const struct ck_entry *e)

@@ -407,8 +407,6 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot,
 
 /* the first entry whose row has to be written; the others follow through dirty_next */
 struct ck_entry *ck_machine_dirty(struct ck_machine *m);
-/* its row is to be deleted, not updated */
-bool ck_machine_row_unwanted(const struct ck_entry *entry);
 /* no other row may have its key: the condition of the schema's two unique indexes,
  * entry_container and entry_sandbox */
 bool ck_machine_holds_key(const struct ck_entry *entry);

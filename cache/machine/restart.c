@@ -37,58 +37,41 @@ static int take_row(struct ck_machine *m, struct ck_row *row, struct ck_entry **
 }
 
 /* Nothing of an earlier boot runs any more; what it left on disk is destroyed. */
-static void resume_after_boot(struct ck_machine *m, struct ck_entry *e)
+static void resume(struct ck_machine *m, struct ck_entry *e, bool same_boot)
 {
-	switch (e->row.state) {
-	case CK_STATE_COMMITTING:
+	if (e->row.state == CK_STATE_COMMITTING)
 		ck_entry_move(m, e, CK_STATE_KEPT);
-		/* fall through */
-	case CK_STATE_CREATING:
-	case CK_STATE_UNKNOWN:
-	case CK_STATE_KEPT:
-		ck_evict(m, e, CK_REASON_REBOOT);
-		break;
-	case CK_STATE_COMMITTED:
-		ck_entry_move(m, e, CK_STATE_ENDED);
-		break;
-	case CK_STATE_ENDED:
-		break;
-	case CK_STATE_EVICTING:
-		e->row.reason = CK_REASON_REBOOT;
-		ck_evict_resume(m, e);
-		break;
-	case CK_STATE_GONE:
-		ck_entry_schedule(m, e, m->now);
-		break;
-	}
-}
-
-static void resume(struct ck_machine *m, struct ck_entry *e)
-{
 	switch (e->row.state) {
 	case CK_STATE_CREATING:
 	case CK_STATE_UNKNOWN:
-		ck_lost_restored(m, e);
+		if (same_boot)
+			ck_lost_restored(m, e);
+		else
+			ck_evict(m, e, CK_REASON_REBOOT);
 		break;
-	case CK_STATE_COMMITTING:
-		ck_entry_move(m, e, CK_STATE_KEPT);
-		/* fall through */
 	case CK_STATE_KEPT:
 		e->was_kept = true;
-		ck_kept_schedule(m, e);
+		if (same_boot)
+			ck_kept_schedule(m, e);
+		else
+			ck_evict(m, e, CK_REASON_REBOOT);
 		break;
 	case CK_STATE_COMMITTED:
+		if (!same_boot)
+			ck_entry_move(m, e, CK_STATE_ENDED);
+		/* fall through */
 	case CK_STATE_ENDED:
-		e->in.committed.undelivered = e->row.key->kind == CK_CONTAINER &&
+		e->in.committed.undelivered = same_boot && e->row.key->kind == CK_CONTAINER &&
 					      e->row.origin == CK_ORIGIN_CACHE &&
 					      !(e->row.flags & CK_ENTRY_DELIVERED);
 		break;
 	case CK_STATE_EVICTING:
+		if (!same_boot)
+			e->row.reason = CK_REASON_REBOOT;
 		ck_evict_resume(m, e);
 		break;
-	case CK_STATE_GONE:
-		ck_entry_schedule(m, e, e->row.changed + CK_TOMBSTONE);
-		break;
+	default: /* GONE */
+		ck_entry_schedule(m, e, same_boot ? e->row.changed + CK_TOMBSTONE : m->now);
 	}
 }
 
@@ -102,10 +85,7 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot,
 		e->row.searched = e->row.absent = 0;
 	ck_event_begin(m);
 	ck_history_add(m, e, CK_WHAT_RESTORED, 0, other_key ? CK_OTHER_KEY : NULL);
-	if (same_boot)
-		resume(m, e);
-	else
-		resume_after_boot(m, e);
+	resume(m, e, same_boot);
 	/* No ck_event_end() here, because nothing may be destroyed before every row is known (K18,
 	 * K22). A timer starts it. */
 	if (e->row.state == CK_STATE_EVICTING && e->in.evicting.effort == CK_QUEUED)

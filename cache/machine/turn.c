@@ -301,24 +301,17 @@ bool ck_turn_same(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e,
 	}
 }
 
-void ck_turn_asks(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e,
-		  enum ck_reason reason, struct ck_difference *ret_asks)
+void ck_turn_explain(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e,
+		     enum ck_reason reason)
 {
-	*ret_asks = (struct ck_difference){ .count = 1 };
-	switch (reason) {
-	case CK_REASON_CHANGED:
-	case CK_REASON_RELABELLED:
-		m->ops.compare(m->user, e, t->fp, ret_asks);
-		break;
-	case CK_REASON_ATTEMPT:
-		snprintf(ret_asks->text, sizeof(ret_asks->text), "attempt %u", t->key->attempt);
-		break;
-	case CK_REASON_POD_REPLACED:
-		snprintf(ret_asks->text, sizeof(ret_asks->text), "uid %.128s", t->key->pod_uid);
-		break;
-	default:
-		break;
-	}
+	struct ck_difference asks = { 0 };
+	if (reason == CK_REASON_CHANGED || reason == CK_REASON_RELABELLED)
+		m->ops.compare(m->user, e, t->fp, &asks);
+	else if (reason == CK_REASON_ATTEMPT)
+		snprintf(asks.text, sizeof(asks.text), "attempt %u", t->key->attempt);
+	else if (reason == CK_REASON_POD_REPLACED)
+		snprintf(asks.text, sizeof(asks.text), "uid %.128s", t->key->pod_uid);
+	ck_history_explain(m, e, asks.text);
 }
 
 bool ck_turn_undecided(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e)

@@ -189,7 +189,7 @@ void write_rows(struct world *w)
 	for (struct ck_entry *e = ck_machine_dirty(w->m); e; e = e->dirty_next) {
 		struct stored *stored = &w->db[e->row.id];
 		row_forget(stored);
-		if (ck_machine_row_unwanted(e))
+		if (e->detached)
 			continue;
 		row_copy(&stored->row, &e->row);
 		stored->used = true;
