@@ -146,6 +146,20 @@ int ck_entry_set_result(struct ck_machine *m, struct ck_entry *e, struct ck_shar
 	return 0;
 }
 
+struct ck_entry *ck_entry_known(struct ck_machine *m, struct ck_key *key, const char *id)
+{
+	struct ck_entry *e = NULL;
+	struct ck_shared_result *result = ck_shared_result_new(id, NULL, 0);
+	if (!result || ck_entry_new(m, key, &e) < 0) {
+		ck_key_free(key);
+	} else if (ck_entry_set_result(m, e, result) < 0) {
+		ck_entry_free(m, e);
+		e = NULL;
+	}
+	ck_shared_result_unref(result);
+	return e;
+}
+
 /* A list that began before may still show it, and must neither bring it back nor take it for what a
  * lost creation of its key has made (K24). */
 static void forgotten(struct ck_machine *m, const struct ck_entry *e)

@@ -61,6 +61,25 @@ static bool is_listed(const char *id, const struct ck_object *all, size_t n)
 	return i < n;
 }
 
+/* A resource without a row is visible and the kubelet's; the cache never serves or destroys it
+ * (K27). NULL: no memory, or a name over the limits; then it is visible as well. */
+static struct ck_entry *import(struct ck_machine *m, const struct ck_object *o)
+{
+	struct ck_key *key = NULL;
+	struct ck_entry *e =
+		ck_key_from_object(o, &key, NULL) < 0 ? NULL : ck_entry_known(m, key, o->id);
+	if (!e)
+		return NULL;
+	e->row.state = o->condition == CK_CONDITION_DEAD ? CK_STATE_ENDED : CK_STATE_COMMITTED;
+	e->row.origin = CK_ORIGIN_RUNTIME;
+	e->row.flags = CK_ENTRY_TOLD;
+	e->running = o->condition == CK_CONDITION_RUNNING;
+	m->counters.imported++;
+	ck_history_add(m, e, CK_WHAT_IMPORTED, 0, NULL);
+	ck_touch(m, ck_pod_of(e));
+	return e;
+}
+
 /* An object whose id no entry has. true: it is not ours, and visible */
 static bool listed_stranger(struct ck_machine *m, const struct ck_object *o,
 			    const struct ck_object *all, size_t n, uint64_t begun_seq)
@@ -101,7 +120,7 @@ static bool listed_stranger(struct ck_machine *m, const struct ck_object *o,
 	if (!ck_list_counts(begun_seq, m->forgot_seq))
 		return false; /* it may have been forgotten meanwhile (K24); the next list tells */
 	/* its stop has begun, or it is seen NOTREADY (K16) */
-	if (ck_import(m, o) && o->kind == CK_SANDBOX &&
+	if (import(m, o) && o->kind == CK_SANDBOX &&
 	    (o->condition == CK_CONDITION_DEAD || ck_unknown_stop_noted(m, o->id)))
 		ck_sandbox_stopped(m, o->id);
 	return true;

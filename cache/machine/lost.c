@@ -235,25 +235,17 @@ static bool is_used(struct ck_machine *m, struct ck_entry *e, enum ck_condition 
 void ck_duplicate(struct ck_machine *m, const struct ck_key *key, const struct ck_object *o)
 {
 	struct ck_key *copy = NULL;
-	struct ck_entry *e = NULL;
-	struct ck_shared_result *result = ck_shared_result_new(o->id, NULL, 0);
-	if (result && ck_key_dup(key, &copy) == 0 && ck_entry_new(m, copy, &e) == 0) {
-		if (ck_entry_set_result(m, e, result) == 0) {
-			e->row.state = CK_STATE_CREATING; /* for an instant */
-			m->counters.duplicates++;
-			ck_history_add(m, e, CK_WHAT_DUPLICATE, 0, NULL);
-			ck_evict(m, e, CK_REASON_DUPLICATE);
-			if (is_used(m, e, o->condition)) { /* it is never served */
-				e->row.origin = CK_ORIGIN_RUNTIME;
-				ck_in_use(m, e);
-			}
-		} else {
-			ck_entry_free(m, e);
-		}
-	} else {
-		ck_key_free(copy); /* out of memory; the next list finds it again */
+	struct ck_entry *e = ck_key_dup(key, &copy) < 0 ? NULL : ck_entry_known(m, copy, o->id);
+	if (!e)
+		return; /* out of memory; the next list finds it again */
+	e->row.state = CK_STATE_CREATING; /* for an instant */
+	m->counters.duplicates++;
+	ck_history_add(m, e, CK_WHAT_DUPLICATE, 0, NULL);
+	ck_evict(m, e, CK_REASON_DUPLICATE);
+	if (is_used(m, e, o->condition)) { /* it is never served */
+		e->row.origin = CK_ORIGIN_RUNTIME;
+		ck_in_use(m, e);
 	}
-	ck_shared_result_unref(result);
 }
 
 /* its id and its condition are known now */

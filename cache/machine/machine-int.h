@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CK_CACHE_MACHINE_MACHINE_INT_H
 #define CK_CACHE_MACHINE_MACHINE_INT_H
-/* What the files of the machine share. No other file includes this one. */
+/* What the files of the machine share. No other file includes this one, but the test that looks at
+ * all members: tests/model/check-machine.c. */
 #include "cache/machine/machine.h"
 #include "src/base/duration.h"
 #include "src/base/error.h"
@@ -98,6 +99,8 @@ void ck_entry_schedule(struct ck_machine *m, struct ck_entry *e, uint64_t due);
 void ck_entry_move(struct ck_machine *m, struct ck_entry *e, enum ck_state to);
 /* @result is shared. -CK_ENOMEM */
 int ck_entry_set_result(struct ck_machine *m, struct ck_entry *e, struct ck_shared_result *result);
+/* a new entry with an id; takes @key, always. NULL: no memory */
+struct ck_entry *ck_entry_known(struct ck_machine *m, struct ck_key *key, const char *id);
 /* it is gone: nobody finds it any more, and its row is deleted with the next write */
 void ck_entry_drop(struct ck_machine *m, struct ck_entry *e);
 /* chooses the plugins to tell; false: a required one is absent, or there is no memory */
@@ -234,10 +237,6 @@ bool ck_duplicate_pending(const struct ck_entry *e);
 /* its time to live (K15) */
 uint64_t ck_kept_until(const struct ck_machine *m, const struct ck_entry *e);
 void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e);
-
-/* import.c */
-/* NULL: no memory, or a name is over the limits */
-struct ck_entry *ck_import(struct ck_machine *m, const struct ck_object *o);
 
 /* unknown-stops.c */
 int ck_unknown_stop_note(struct ck_machine *m, const char *id); /* -CK_ENOMEM */

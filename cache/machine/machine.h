@@ -25,9 +25,8 @@
  *   removal         removals that wait        conflict  requests that contradict what is known
  *   answers         of the host and of hooks  restart   rows of an earlier life
  *   lost            unknown outcomes          stopping  what the host sees of resources
- *   commit          keep or commit a result   import    resources without a row
+ *   commit          keep or commit a result   evict     abandon, evict, destroy
  *   unknown-stops   stops of sandboxes that nobody listed
- *   evict           abandon, evict, destroy
  *   turn            what a turn is and hears
  *   machine         life, clock, questions
  *   entry-changes   what changes in an entry, and what that queues for the end of the round
@@ -453,6 +452,4 @@ bool ck_machine_told(const struct ck_entry *entry);
 /* a call that lists has begun: tombstones stay until it has ended (K21) */
 void ck_machine_view_opened(struct ck_machine *m, uint64_t *ret_seq);
 void ck_machine_view_closed(struct ck_machine *m, uint64_t seq);
-/* checks invariants, for tests */
-bool ck_machine_check(const struct ck_machine *m, char *why, size_t size);
 #endif

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "tests/history/world.h"
+#include "tests/model/check-machine.h"
 #include "cache/cache.h"
 #include "cache/store/store.h"
 
@@ -207,7 +208,7 @@ void check_step(struct world *w)
 	char why[200];
 	if (w->failure[0] || w->dead)
 		return;
-	if (!ck_machine_check(w->cache->machine, why, sizeof(why)))
+	if (!check_machine(w->cache->machine, why, sizeof(why)))
 		world_wrong(w, "the machine's own check: %s", why);
 	if (ck_reconciled(w->cache) != 1)
 		return;

@@ -7,7 +7,8 @@ history_test_sources = \
 	tests/history/check.c \
 	tests/history/runtime.c \
 	tests/history/steps.c \
-	tests/history/world.c tests/history/world.h
+	tests/history/world.c tests/history/world.h \
+	tests/model/check-machine.c tests/model/check-machine.h
 
 long_tests += \
 	tests/history/test-histories

@@ -8,6 +8,7 @@ model_tests = \
 
 # The world of the model test, and the oracle that watches it.
 model_sources = \
+	tests/model/check-machine.c tests/model/check-machine.h \
 	tests/model/coverage.c \
 	tests/model/oracle.c tests/model/oracle.h tests/model/oracle-int.h \
 	tests/model/oracle-host.c \

@@ -3,6 +3,7 @@
  * What a round may ask and answer. Restarts. */
 #include <string.h>
 
+#include "tests/model/check-machine.h"
 #include "tests/model/oracle-int.h"
 
 /* ---- writing (K29, K32) ---------------------------------------------------------------------- */
@@ -228,8 +229,8 @@ void oracle_round(struct world *w)
 {
 	char why[256] = "";
 
-	if (!ck_machine_check(w->m, why, sizeof(why)))
-		oracle_fail(w, "ck_machine_check: %s", why);
+	if (!check_machine(w->m, why, sizeof(why)))
+		oracle_fail(w, "check_machine: %s", why);
 	check_keys(w);
 	check_objects(w);
 	check_tombstones(w);
