@@ -82,7 +82,7 @@ static void save_sandbox(struct ck_machine *m, struct ck_entry *e)
 void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 {
 	bool awaited = is_taken_by_any(m, e);
-	/* A duplicate was found while the hooks ran (K26); or nobody waits, as in ck_take_back(). */
+	/* a duplicate was found while the hooks ran (K26); or nobody waits: see ck_take_back() */
 	if (ck_duplicate_pending(e) ||
 	    (!awaited && !offered && e->row.key->kind == CK_CONTAINER)) {
 		keep(m, e);
