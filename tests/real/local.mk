@@ -11,6 +11,7 @@ real_scripts = \
 	tests/real/test-demo.sh \
 	tests/real/test-drive.sh \
 	tests/real/test-go.sh \
+	tests/real/test-nri-beside.sh \
 	tests/real/test-nri-containerd.sh \
 	tests/real/test-nri-sim.sh \
 	tests/real/test-nri-specs.sh \
@@ -38,6 +39,7 @@ EXTRA_DIST += \
 	tests/real/nri-record \
 	tests/real/nri-rules.sh \
 	tests/real/nri-stage.sh \
+	tests/real/nri-tap \
 	tests/real/nri-v030 \
 	tests/real/play.sh \
 	tests/real/relay \

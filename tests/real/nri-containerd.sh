@@ -44,6 +44,10 @@ seconds() { # of WORD=1s or WORD=300ms; longer than the simulator's, because all
 	*s) echo "$((${span%s} + 1))" ;;
 	esac
 }
+newest() { # newest DIR LINE...: the newest containerd is taken, in DIR with these lines for its NRI
+	PATH=$tools/containerd:$PATH
+	printf '%s\n' '[plugins."io.containerd.nri.v1.nri"]' "${@:2}" >"$1/more.toml"
+}
 restage() { # crikeepd, from the beginning
 	crikeepd_kill
 	rm -rf "$d/kept" "$d"/{cri,all,metrics,nri}.sock

@@ -29,12 +29,11 @@ enter "$@"
 
 on_commit() { specs on-commit; }
 before_create() { specs before-create; }
-newest_on_commit() { newest on-commit; }
-newest_before_create() { newest before-create; }
+newest_on_commit() { over_newest on-commit; }
+newest_before_create() { over_newest before-create; }
 
-newest() { # newest ADJUST: over a containerd whose own NRI is off
-	PATH=$tools/containerd:$PATH
-	printf '[plugins."io.containerd.nri.v1.nri"]\n  disable = true\n' >"$d/more.toml"
+over_newest() {
+	newest "$d" 'disable = true'
 	specs "$1"
 	check 'it was the newest containerd' has "$(past version)" \
 		"RuntimeVersion:  $(sed -n 's|.*containerd/v2 v\([0-9.]*\).*|\1|p' \
