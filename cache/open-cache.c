@@ -80,13 +80,14 @@ static int restore_row(struct ck_row *row, void *userdata)
  * exists (K33). */
 static int restore(struct ck_cache *cache, const struct ck_options *options, struct ck_error *err)
 {
-	struct ck_counters counters = { 0 };
+	struct ck_counters counters;
 	struct ck_error why = { 0 };
 	char name[512] = "";
 	struct restoring restoring = { .cache = cache };
 	int r = ck_store_load(cache->store, restore_row, &restoring, &why);
 	if (r >= 0)
-		r = ck_store_load_counters(cache->store, &counters, &why);
+		r = ck_store_load_counters(cache->store, &cache->counted, &why);
+	counters = cache->counted;
 	if (r == -CK_EDAMAGED) {
 		/* if that fails too, memory must do for now (K32) */
 		ck_store_set_aside(cache->store, name, NULL);

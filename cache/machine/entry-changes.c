@@ -140,9 +140,10 @@ int ck_entry_set_result(struct ck_machine *m, struct ck_entry *e, struct ck_shar
 		return -CK_ENOMEM;
 	e->row.result = ck_shared_result_ref(result);
 	m->moves++;
-	if (!e->row.existed)
+	if (!e->row.existed) {
 		e->row.existed = m->now;
-	ck_dirty(m, e);
+		ck_dirty(m, e);
+	}
 	return 0;
 }
 

@@ -3,13 +3,16 @@
 #include "cache/machine/machine-int.h"
 
 /* Times of another boot mean nothing, and one that lies ahead cannot be right: now. 0: none. */
-static void take_times(struct ck_row *row, bool same_boot, uint64_t now)
+static void take_times(struct ck_machine *m, struct ck_entry *e, bool same_boot)
 {
+	struct ck_row *row = &e->row;
 	uint64_t *const times[] = { &row->created, &row->changed,  &row->interest, &row->existed,
 				    &row->staged,  &row->searched, &row->absent,   &row->asked };
 	for (size_t i = 0; i < CK_COUNT(times); i++)
-		if (*times[i] && (!same_boot || *times[i] > now))
-			*times[i] = now;
+		if (*times[i] && (!same_boot || *times[i] > m->now)) {
+			*times[i] = m->now;
+			ck_dirty(m, e);
+		}
 }
 
 /* an entry for @row, which is taken on success; -CK_ENOMEM */
@@ -75,16 +78,25 @@ static void resume(struct ck_machine *m, struct ck_entry *e, bool same_boot)
 	}
 }
 
+/* Such a row is as it was, and is not written again. It gets no line of history either: a node that
+ * restarts often would push out the lines that say something. */
+static bool stays(const struct ck_row *row, bool same_boot)
+{
+	return same_boot && (row->state == CK_STATE_KEPT || row->state == CK_STATE_GONE ||
+			     ck_state_visible(row->state));
+}
+
 int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot, bool other_key)
 {
 	struct ck_entry *e;
 	if (take_row(m, row, &e) < 0)
 		return -CK_ENOMEM;
-	take_times(&e->row, same_boot, m->now);
+	take_times(m, e, same_boot);
 	if (!ck_searched(e))
 		e->row.searched = e->row.absent = 0;
 	ck_event_begin(m);
-	ck_history_add(m, e, CK_WHAT_RESTORED, 0, other_key ? CK_OTHER_KEY : NULL);
+	if (other_key || !stays(&e->row, same_boot))
+		ck_history_add(m, e, CK_WHAT_RESTORED, 0, other_key ? CK_OTHER_KEY : NULL);
 	resume(m, e, same_boot);
 	/* No ck_event_end() here, because nothing may be destroyed before every row is known (K18,
 	 * K22). A timer starts it. */

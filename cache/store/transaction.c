@@ -319,10 +319,11 @@ int ck_store_load_counters(struct ck_store *store, struct ck_counters *ret_count
 {
 	sqlite3 *db = readable(store);
 
-	if (db)
-		return ck_counters_read(db, ret_counters, err);
 	*ret_counters = (struct ck_counters){0};
-	return 0;
+	int r = db ? ck_counters_read(db, ret_counters, err) : 0;
+	store->counters = *ret_counters;
+	store->counters_known = r >= 0 && store->db;
+	return r;
 }
 
 static int read_digests(sqlite3 *db, sqlite3_stmt *stmt, uint64_t id, struct ck_record *record,
