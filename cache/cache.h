@@ -140,6 +140,7 @@ struct ck_cache {
 	unsigned unlisted; /* kinds (1 << kind) whose last whole list failed; logged once */
 	bool shut;         /* the turns are gone: no more callers */
 	uint64_t retry_at, counters_at;
+	uint64_t refused_at; /* when the database last refused a row that it had taken so far */
 	struct ck_counters counted; /* as they are in the database */
 
 	/* guarded by the lock */

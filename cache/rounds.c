@@ -8,6 +8,7 @@
 #include <utlist.h>
 
 #include "cache/hidden-set.h"
+#include "src/base/duration.h"
 #include "src/base/limits.h"
 
 /* ---- the cache itself ------------------------------------------------------------------------ */
@@ -153,10 +154,12 @@ static int write_entry(struct ck_cache *cache, struct ck_entry *e, struct ck_err
 	}
 	/* a row that breaks a constraint stays in memory, and stops no other row */
 	char who[256];
-	if (e->saved != CK_REFUSED)
+	if (e->saved != CK_REFUSED) {
+		cache->refused_at = ck_cache_now(cache);
 		ck_cache_log(cache, CK_LOG_ERROR,
 			     "%s: the database refuses its row, it stays in memory: %s",
 			     ck_key_print(e->row.key, who, sizeof(who)), err->text);
+	}
 	e->saved = CK_REFUSED;
 	return 0;
 }
@@ -239,17 +242,26 @@ static void degraded(struct ck_cache *cache, bool is)
 	cache->volatile_rounds = is;
 }
 
+/* rows that the database refuses: with each round that writes, and after pauses that double */
+static uint64_t next_try(const struct ck_cache *cache, uint64_t now)
+{
+	uint64_t pause = ck_duration_between(cache->refused_at, now);
+	pause = pause < CK_RETRY_WRITE ? CK_RETRY_WRITE : pause;
+	return now + (pause < CK_BACKOFF_MAX ? pause : CK_BACKOFF_MAX);
+}
+
 static void writing_worked(struct ck_cache *cache, bool counters)
 {
+	uint64_t now = ck_cache_now(cache);
 	forget_digests(cache);
 	if (counters) {
 		cache->counted = *ck_machine_counters(cache->machine);
-		cache->counters_at = ck_cache_now(cache) + CK_NS_PER_S;
+		cache->counters_at = now + CK_NS_PER_S;
 	}
 	if (cache->volatile_rounds)
 		ck_cache_log(cache, CK_LOG_WARNING,
 			     "the database can be written again; its history has a gap");
-	cache->retry_at = ck_cache_now(cache) + CK_RETRY_WRITE; /* of rows that it refuses */
+	cache->retry_at = next_try(cache, now);
 	degraded(cache, false);
 	uint64_t wal;
 	long pid;
@@ -287,6 +299,14 @@ static bool try_to_write(struct ck_cache *cache, bool counters)
 	return r >= 0;
 }
 
+static bool has_rows(const struct ck_cache *cache)
+{
+	const struct ck_entry *e = ck_machine_dirty(cache->machine);
+	while (e && e->saved == CK_REFUSED && !cache->shut && ck_cache_now(cache) < cache->retry_at)
+		e = e->dirty_next;
+	return e;
+}
+
 void ck_round_write(struct ck_cache *cache)
 {
 	bool on_disk = true;
@@ -294,8 +314,7 @@ void ck_round_write(struct ck_cache *cache)
 	const struct ck_history_event *history = ck_machine_history(cache->machine, &n);
 	/* people read the counters: once a second is enough */
 	bool counters = uncounted(cache) && ck_cache_now(cache) >= cache->counters_at;
-	if (ck_machine_dirty(cache->machine) || n || cache->damaged || counters ||
-	    cache->volatile_rounds)
+	if (has_rows(cache) || n || cache->damaged || counters || cache->volatile_rounds)
 		on_disk = try_to_write(cache, counters);
 	/* what has happened, when it is on disk or known not to be */
 	for (size_t i = 0; i < n; i++)

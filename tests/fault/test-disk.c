@@ -22,6 +22,7 @@
 #include "tests/flow/fixture.h"
 #include "cache/cache.h"
 #include "cache/store/store-int.h"
+#include "src/base/fault.h"
 
 #define S CK_NS_PER_S
 
@@ -336,12 +337,47 @@ static void refused_commit_is_handed_over_from_memory(void **state)
 	assert_int_equal(lines_of(f->log, "the database refuses its row"), 1);
 	assert_string_equal(fx_rows(f), "EVICTING c1|CREATING -");
 	fx_advance(f, 2 * S); /* the counters are written */
-	assert_true(ck_cache_timeout(f->cache) <= fx_now(f) + 1 * S);
+	assert_true(ck_cache_timeout(f->cache) <= fx_now(f) + 2 * S);
 	behind_its_back(f, "DELETE FROM entry WHERE id = 1000");
-	fx_advance(f, 2 * S); /* tried again each second, also if nothing else happens */
+	fx_advance(f, 2 * S); /* tried again, also if nothing else happens */
 	assert_string_equal(fx_rows(f), "COMMITTED c1");
 	fx_commit(f, &other, "s2");
 	assert_string_equal(fx_rows(f), "COMMITTED c1|COMMITTED s2");
+}
+
+static unsigned commits;
+
+static void count_commit(const char *when, const char *what)
+{
+	(void)what;
+	commits += !strcmp(when, "after");
+}
+
+static void a_row_refused_for_ever_is_tried_less_and_less_often(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask odd = fx_container("web", "s0", "app"), other = fx_sandbox("other");
+	fx_open(f);
+	fx_keep(f, &other, "s1");
+	behind_its_back(f, TAKES_THE_KEY);
+	struct ck_turn *turn = fx_create(f, &odd);
+	fx_advance(f, 2 * S); /* the counters are written */
+	commits = 0;
+	ck_crash_hook = count_commit;
+	fx_advance(f, 5 * S);
+	assert_in_range(commits, 1, 3);
+	fx_advance(f, 300 * S);
+	assert_in_range(commits, 6, 12);
+	commits = 0;
+	fx_settle(f);
+	ck_object_seen(f->cache, CK_SANDBOX, "s1", CK_CONDITION_READY); /* changes nothing */
+	ck_crash_hook = NULL;
+	assert_int_equal(commits, 0);
+	behind_its_back(f, "DELETE FROM entry WHERE id = 1000");
+	fx_advance(f, CK_BACKOFF_MAX);
+	assert_string_equal(fx_rows(f), "KEPT s1|CREATING -");
+	assert_int_equal(lines_of(f->log, "the database refuses its row"), 1);
+	ck_turn_free(turn);
 }
 
 /* While nothing could be written, one entry lost a key and another one, which had changed before,
@@ -664,6 +700,7 @@ int main(void)
 		TEST(read_only_disk_is_read),
 		TEST(refused_row_stays_in_memory_alone),
 		TEST(refused_commit_is_handed_over_from_memory),
+		TEST(a_row_refused_for_ever_is_tried_less_and_less_often),
 		TEST(late_rows_free_a_key_before_another_takes_it),
 		TEST(damage_between_lives_is_set_aside),
 		TEST(damage_while_running_loses_nothing),
