@@ -37,26 +37,49 @@ static bool parse(const char *line, struct lock *ret)
 		      &ret->pid, &ret->major, &ret->minor, &ret->inode, &ret->first) == 6;
 }
 
-static bool is_of(const struct lock *lock, const struct stat *st)
-{
-	return lock->inode == st->st_ino && lock->major == major(st->st_dev) &&
-	       lock->minor == minor(st->st_dev);
-}
-
 struct search {
 	struct stat db, shm;
+	unsigned major, minor; /* of their file system */
 	long me, owner; /* 0: none */
 	bool exclusive;
 };
+
+/* A subvolume of btrfs has a device of its own in st_dev. /proc/locks prints that of the file
+ * system, and so does the list of mounts. */
+static void find_device(int dirfd, struct search *search)
+{
+	char path[64], line[4096];
+	int mount = -1, id;
+	unsigned major, minor;
+
+	search->major = major(search->db.st_dev);
+	search->minor = minor(search->db.st_dev);
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", dirfd);
+	FILE *file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		sscanf(line, "mnt_id: %d", &mount);
+	if (file)
+		fclose(file);
+	file = fopen("/proc/self/mountinfo", "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "%d %*d %u:%u", &id, &major, &minor) == 3 && id == mount) {
+			search->major = major;
+			search->minor = minor;
+		}
+	if (file)
+		fclose(file);
+}
 
 static bool is_wanted(const struct search *search, const struct lock *lock)
 {
 	bool writes = !strcmp(lock->kind, "WRITE");
 	if (lock->pid == search->me || (search->owner && lock->pid == search->owner))
 		return false;
-	if (is_of(lock, &search->db))
+	if (lock->major != search->major || lock->minor != search->minor)
+		return false;
+	if (lock->inode == search->db.st_ino)
 		return writes && lock->first >= FILE_FIRST;
-	if (!is_of(lock, &search->shm) || lock->first < SHM_FIRST)
+	if (lock->inode != search->shm.st_ino || lock->first < SHM_FIRST)
 		return false;
 	return (writes && lock->first <= SHM_IN_USE && lock->first != SHM_CHECKPOINT) ||
 	       (!search->exclusive && lock->first <= SHM_LAST);
@@ -93,6 +116,7 @@ long ck_lock_holder(int dirfd, bool exclusive)
 	if (fstatat(dirfd, CK_DB_NAME, &search.db, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    fstatat(dirfd, CK_DB_SHM, &search.shm, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
+	find_device(dirfd, &search);
 	/* The kernel writes a page at a time. A line is left out between two pages if another one
 	 * goes away meanwhile. */
 	for (int looks = 0; looks < LOOKS && !holder && !all; looks++)

@@ -291,7 +291,7 @@ static void behind_its_back(struct fixture *f, const char *sql)
 /* a row that holds the key of container "app" in sandbox "s0" */
 #define TAKES_THE_KEY \
 	"INSERT INTO entry SELECT 1000, 2, 0, 'n', 'p', 'u', 's0', 'app', 0, NULL, NULL, NULL," \
-	" NULL, NULL, 1, 0, 0, 0, 1, '', NULL, NULL, NULL, 1, 0, 0, 0, created, changed," \
+	" NULL, NULL, 1, 0, 0, 0, 1, '', NULL, NULL, NULL, 1, 0, 0, created, changed," \
 	" interest, existed, due, boot, staged, searched, absent, asked FROM entry"
 
 static void refused_row_stays_in_memory_alone(void **state)
@@ -688,6 +688,29 @@ static void stopped_writer_of_somebody_else_stops_no_pod(void **state)
 	assert_string_equal(fx_rows(f), "COMMITTED s1|COMMITTED s2");
 }
 
+/* its locks are listed under another device than st_dev says */
+static void stopped_writer_on_btrfs_is_named(void **state)
+{
+	struct fixture *f = *state;
+	char image[64], command[300];
+	int status;
+	small_disk_mount(f->dir); /* in a mount namespace, or the test is skipped */
+	unmount(f);
+	snprintf(image, sizeof(image), "%s.img", f->dir);
+	snprintf(command, sizeof(command),
+		 "truncate -s 120M %s && mkfs.btrfs -q %s && mount -o loop %s %s && chmod 700 %s",
+		 image, image, image, f->dir, f->dir);
+	status = system(command);
+	unlink(image);
+	if (status) {
+		print_message("# no btrfs on a loop device\n");
+		skip();
+	}
+	stopped_writer_of_somebody_else_stops_no_pod(state);
+	fx_close(f);
+	unmount(f);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_set_up, tear_down)
@@ -709,6 +732,7 @@ int main(void)
 		TEST(stopped_reader_of_our_own_blocks_nobody),
 		TEST(stopped_reader_of_somebody_else_blocks_nobody),
 		TEST(stopped_writer_of_somebody_else_stops_no_pod),
+		TEST(stopped_writer_on_btrfs_is_named),
 	};
 	if (getenv(READER))
 		return reader(getenv(READER), getenv(PATH));
