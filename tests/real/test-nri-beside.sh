@@ -3,8 +3,8 @@
 #
 # The same plugins beside the newest containerd with its own NRI, and beside crikeepd over another
 # one whose NRI is off, as root: what they are told of one pod's life, and what they answer, field
-# by field. Prints the tables; nri-tap/compare.go lists the differences there are, with the reason of
-# each, and any other fails.
+# by field. Prints the tables; nri-tap/compare.go lists the differences there are, with the reason
+# of each, and any other fails.
 #
 # CK_NRI_PLUGINS names a directory with further plugins, as NRI's own directory of plugins has them:
 # programs called NN-NAME. They need not know anything of this test. A file "annotations" there has
@@ -130,7 +130,8 @@ networked() { # networked DIR: pods get an address, if not a network
 		name=eth0 address=10.1.2.3/24
 		[ "${0##*/}" != loopback ] || name=lo address=127.0.0.1/8
 		case $CNI_COMMAND in
-		VERSION) echo '{"cniVersion":"0.4.0","supportedVersions":["0.3.1","0.4.0","1.0.0","1.1.0"]}' ;;
+		VERSION) echo '{"cniVersion":"0.4.0",
+			"supportedVersions":["0.3.1","0.4.0","1.0.0","1.1.0"]}' ;;
 		ADD) echo '{"cniVersion":"0.3.1","interfaces":[{"name":"'$name'",
 			"sandbox":"'$CNI_NETNS'"}],"ips":[{"version":"4","interface":0,
 			"address":"'$address'"}]}' ;;
