@@ -610,6 +610,19 @@ void fx_commit(struct fixture *f, const struct fx_ask *ask, const char *id)
 	fx_settle(f);
 }
 
+struct ck_turn *fx_removal_waits(struct fixture *f, const struct fx_ask *app, uint64_t timeout,
+				 struct ck_turn **ret_creator)
+{
+	struct fx_ask pod = fx_sandbox("web");
+	struct ck_turn *removal;
+	fx_open(f);
+	fx_commit(f, &pod, "s1");
+	*ret_creator = fx_create(f, app);
+	assert_int_equal(ck_remove_begin(f->cache, CK_SANDBOX, "s1", timeout, &removal, &f->err),
+			 CK_WAIT);
+	return removal;
+}
+
 size_t fx_release(struct fixture *f, enum fx_call call)
 {
 	size_t n = 0;

@@ -131,6 +131,10 @@ int fx_make(struct fixture *f, struct ck_turn *turn, const struct fx_ask *ask, c
 void fx_keep(struct fixture *f, const struct fx_ask *ask, const char *id);
 /* begun, finished, answered; freed */
 void fx_commit(struct fixture *f, const struct fx_ask *ask, const char *id);
+/* Opened, pod "web" is committed as s1, @app in it is begun, and the removal of s1, which is
+ * returned, waits for it. */
+struct ck_turn *fx_removal_waits(struct fixture *f, const struct fx_ask *app, uint64_t timeout,
+				 struct ck_turn **ret_creator);
 /* answer the jobs that were held back, from the table as it is now; returns how many */
 size_t fx_release(struct fixture *f, enum fx_call call);
 bool fx_was_destroyed(struct fixture *f, const char *id);

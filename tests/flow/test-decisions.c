@@ -257,11 +257,7 @@ static void removal_that_is_given_up_holds_nobody(void **state) /* K5 */
 {
 	struct fixture *f = *state;
 	struct fx_ask pod = fx_sandbox("web"), app = fx_container("web", "s1", "app");
-	struct ck_turn *removal;
-	fx_open(f);
-	fx_commit(f, &pod, "s1");
-	struct ck_turn *creator = fx_create(f, &app);
-	assert_int_equal(remove_begin(f, CK_SANDBOX, "s1", &removal), CK_WAIT);
+	struct ck_turn *creator, *removal = fx_removal_waits(f, &app, 0, &creator);
 	struct ck_turn *again = fx_wait(f, &pod);
 	ck_turn_leave(removal);
 	assert_int_equal(fx_make(f, creator, &app, "c1"), -CK_EABANDONED);
@@ -274,15 +270,11 @@ static void removal_that_is_given_up_holds_nobody(void **state) /* K5 */
 static void removal_is_no_turn_of_a_request(void **state)
 {
 	struct fixture *f = *state;
-	struct fx_ask pod = fx_sandbox("web"), app = fx_container("web", "s1", "app");
+	struct fx_ask app = fx_container("web", "s1", "app");
 	struct ck_result result = { .size = sizeof(result), .id = "c1" };
 	struct ck_status status = { .size = sizeof(status), .grpc = 2 };
 	struct ck_reply reply = { .size = sizeof(reply) };
-	struct ck_turn *removal;
-	fx_open(f);
-	fx_commit(f, &pod, "s1");
-	struct ck_turn *creator = fx_create(f, &app);
-	assert_int_equal(remove_begin(f, CK_SANDBOX, "s1", &removal), CK_WAIT);
+	struct ck_turn *creator, *removal = fx_removal_waits(f, &app, 0, &creator);
 	assert_int_equal(ck_turn_finish(removal, &result, NULL), -CK_ESTATE);
 	assert_int_equal(ck_turn_fail(removal, &status, NULL), -CK_ESTATE);
 	assert_int_equal(ck_turn_lost(removal, NULL), -CK_ESTATE);

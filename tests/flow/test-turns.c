@@ -662,13 +662,8 @@ static void removal_waits_for_creates_in_flight(void **state) /* K16 */
 static void removal_gives_up_at_its_margin(void **state) /* K16 */
 {
 	struct fixture *f = *state;
-	struct fx_ask pod = fx_sandbox("web"), app = fx_container("web", "s1", "app");
-	struct ck_turn *removal;
-	fx_open(f);
-	fx_commit(f, &pod, "s1");
-	struct ck_turn *creator = fx_create(f, &app);
-	assert_int_equal(ck_remove_begin(f->cache, CK_SANDBOX, "s1", 10 * S, &removal, &f->err),
-			 CK_WAIT);
+	struct fx_ask app = fx_container("web", "s1", "app");
+	struct ck_turn *creator, *removal = fx_removal_waits(f, &app, 10 * S, &creator);
 	fx_advance(f, 9800 * CK_NS_PER_MS);
 	assert_int_equal(fx_decision(f, removal), CK_BUSY);
 	assert_non_null(strstr(ck_turn_error(removal)->text, "containers of the sandbox"));

@@ -285,13 +285,8 @@ static void a_result_is_followed_from_kept_to_gone(void **state)
 static void a_removal_that_waits_is_no_create(void **state)
 {
 	struct fixture *f = *state;
-	struct fx_ask pod = fx_sandbox("web"), app = fx_container("web", "s1", "app");
-	struct ck_turn *removal;
-	fx_open(f);
-	fx_commit(f, &pod, "s1");
-	struct ck_turn *turn = fx_create(f, &app);
-	assert_int_equal(ck_remove_begin(f->cache, CK_SANDBOX, "s1", 10 * S, &removal, &f->err),
-			 CK_WAIT);
+	struct fx_ask app = fx_container("web", "s1", "app");
+	struct ck_turn *turn, *removal = fx_removal_waits(f, &app, 10 * S, &turn);
 	CK_AUTO_FREE char *text = print(f);
 	assert_value(text, "crikeep_requests_waiting{kind=\"sandbox\"}", "0");
 	assert_value(text, "crikeep_requests_waiting{kind=\"container\"}", "0");

@@ -549,17 +549,24 @@ static void k08_found_dead_while_its_maker_works_is_made_by_the_next(void **stat
 	assert_int_equal(begin(C, sandbox, 0), CK_CREATE);
 }
 
+/* it waits for a lost creation, which no list shows, until the request is its to send again */
+static void begin_and_resend(int label)
+{
+	begin(label, sandbox, 240 * S);
+	for (int i = 0; i < 8 && outcome(label) != CK_CREATE; i++) {
+		world_next(w);
+		world_listed_entry(w, 0, HOW_FRESH);
+	}
+	assert_int_equal(outcome(label), CK_CREATE);
+}
+
 static void k08_what_is_made_after_a_resend_is_made_for_the_first_time(void **state)
 {
 	(void)state;
 	begin(A, sandbox, 240 * S);
 	world_lose(w, A);
 	world_drop(w, A);
-	begin(B, sandbox, 240 * S);
-	for (int i = 0; i < 8 && outcome(B) != CK_CREATE; i++) {
-		world_next(w);
-		world_listed_entry(w, 0, HOW_FRESH);
-	}
+	begin_and_resend(B);
 	assert_true(w->callers[B].turn.again);
 	world_lose(w, B);
 	for (unsigned i = 0; i < w->creations_n; i++)
@@ -578,12 +585,7 @@ static void k08_resent_once_and_already_exists_means_still_running(void **state)
 	begin(A, sandbox, 240 * S);
 	world_lose(w, A);
 	world_drop(w, A);
-	begin(B, sandbox, 240 * S);
-	for (int i = 0; i < 8 && outcome(B) != CK_CREATE; i++) {
-		world_next(w);
-		world_listed_entry(w, 0, HOW_FRESH);
-	}
-	assert_int_equal(outcome(B), CK_CREATE);
+	begin_and_resend(B);
 	assert_true(w->now >= 1005 * S);
 	world_finish(w, B, true); /* the runtime has the name reserved: ALREADY_EXISTS */
 	assert_int_equal(outcome(B), CK_CREATE);
@@ -617,12 +619,7 @@ static void k08_a_resend_that_fails_may_leave_the_first_running(void **state)
 		world_lose(w, A);
 		world_drop(w, A);
 		world_fail(w, A, CK_GRPC_INTERNAL, false); /* it has made nothing */
-		begin(B, sandbox, 240 * S);
-		for (int i = 0; i < 8 && outcome(B) != CK_CREATE; i++) {
-			world_next(w);
-			world_listed_entry(w, 0, HOW_FRESH);
-		}
-		assert_int_equal(outcome(B), CK_CREATE);
+		begin_and_resend(B);
 		int r = world_fail(w, B, statuses[n].grpc, true);
 		assert_int_equal(r, statuses[n].open ? CK_WAIT : 0);
 		assert_int_equal(outcome(B), statuses[n].open ? CK_CREATE : -CK_EFAILED);
