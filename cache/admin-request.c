@@ -121,7 +121,8 @@ int ck_admin_request_parse(const char *text, size_t len, struct ck_admin_request
 	e = read_end(&r);
 	if (e < 0)
 		return e;
-	*ret_request = request;
+	ret_request->verb = request.verb; /* it may have a name already */
+	ret_request->entry = request.entry;
 	return 0;
 }
 
@@ -383,19 +384,6 @@ static void look(struct ck_admin_requests *requests)
 	closedir(dir);
 }
 
-static int parse_into(const char *text, size_t len, struct ck_admin_request *named,
-		      struct ck_error *err)
-{
-	struct ck_admin_request request;
-	int r = ck_admin_request_parse(text, len, &request, err);
-
-	if (r < 0)
-		return r;
-	memcpy(request.name, named->name, sizeof(request.name));
-	*named = request;
-	return 0;
-}
-
 static void refuse(struct ck_admin_requests *requests, const struct ck_admin_request *request,
 		   const struct ck_error *why)
 {
@@ -425,7 +413,7 @@ int ck_admin_requests_take(struct ck_admin_requests *requests, struct ck_admin_r
 			if (r == -CK_ENOTFOUND)
 				continue; /* withdrawn */
 			if (r >= 0)
-				r = parse_into(text, len, &request, &err);
+				r = ck_admin_request_parse(text, len, &request, &err);
 			if (r >= 0) {
 				*ret_request = request;
 				return 1;

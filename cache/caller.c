@@ -169,10 +169,16 @@ static void finish_inside(void *of)
 		expect(f->turn);
 }
 
-static int finish(struct ck_turn *turn, struct ck_shared_result *result, struct ck_error *err)
+int ck_turn_finish_impl(struct ck_turn *turn, const struct ck_result *result, struct ck_error *err)
 {
-	struct finish f = { .turn = turn, .result = result };
+	struct finish f = { .turn = turn };
+	if (turn->is == CK_TURN_REMOVAL)
+		return ck_fail(err, CK_ESTATE, CK_NOT_CREATING);
+	f.result = ck_shared_result_new(result->id, result->reply, result->reply_len);
+	if (!f.result)
+		return ck_nomem(err);
 	int r = ck_round_call(turn->cache, finish_inside, &f, err);
+	ck_shared_result_unref(f.result);
 	if (r < 0)
 		return r;
 	r = f.r;
@@ -181,19 +187,6 @@ static int finish(struct ck_turn *turn, struct ck_shared_result *result, struct 
 	else if (r < 0 && err)
 		*err = f.why;
 	return r == CK_BUSY ? CK_KEPT /* its caller's time was up before */ : r;
-}
-
-int ck_turn_finish_impl(struct ck_turn *turn, const struct ck_result *result, struct ck_error *err)
-{
-	if (turn->is == CK_TURN_REMOVAL)
-		return ck_fail(err, CK_ESTATE, CK_NOT_CREATING);
-	struct ck_shared_result *shared =
-		ck_shared_result_new(result->id, result->reply, result->reply_len);
-	if (!shared)
-		return ck_nomem(err);
-	int r = finish(turn, shared, err);
-	ck_shared_result_unref(shared);
-	return r;
 }
 
 int ck_turn_fail_impl(struct ck_turn *turn, const struct ck_status *why, struct ck_error *err)

@@ -25,7 +25,7 @@ struct ck_hidden_set {
 	char **ids[CK_CONTAINER + 1]; /* sorted */
 	size_t ids_n[CK_CONTAINER + 1];
 	struct hidden_key *keys; /* sorted */
-	size_t keys_n, keys_room;
+	size_t keys_n;
 	struct reused_id *reused; /* few: a runtime makes up its ids */
 	size_t reused_n;
 };
@@ -36,8 +36,10 @@ static int by_text(const void *a, const void *b)
 }
 
 /* 0 if ck_key_same() */
-static int compare_keys(const struct ck_key *a, const struct ck_key *b)
+static int by_key(const void *of_a, const void *of_b)
 {
+	const struct ck_key *a = ((const struct hidden_key *)of_a)->key;
+	const struct ck_key *b = ((const struct hidden_key *)of_b)->key;
 	if (a->kind != b->kind || a->attempt != b->attempt)
 		return a->kind != b->kind        ? (int)a->kind - (int)b->kind
 		       : a->attempt < b->attempt ? -1
@@ -51,22 +53,25 @@ static int compare_keys(const struct ck_key *a, const struct ck_key *b)
 	return r ? r : strcmp(a->pod_namespace, b->pod_namespace);
 }
 
-static int by_key(const void *a, const void *b)
-{
-	return compare_keys(((const struct hidden_key *)a)->key,
-			    ((const struct hidden_key *)b)->key);
-}
-
 /* ---- making a set ---------------------------------------------------------------------------- */
+
+/* Room for one more than @n, at powers of two. @array is the address of a pointer. */
+static int grow(void *array, size_t n, size_t size)
+{
+	void *old, *grown;
+	if (n & (n - 1))
+		return 0;
+	memcpy(&old, array, sizeof(old));
+	grown = ck_realloc(old, (n ? 2 * n : 1) * size);
+	if (grown)
+		memcpy(array, &grown, sizeof(grown));
+	return grown ? 0 : -CK_ENOMEM;
+}
 
 static int add_text(char ***texts, size_t *n, const char *text)
 {
-	if ((*n & (*n - 1)) == 0) { /* grows at powers of two */
-		char **grown = ck_realloc(*texts, (*n ? 2 * *n : 1) * sizeof(char *));
-		if (!grown)
-			return -CK_ENOMEM;
-		*texts = grown;
-	}
+	if (grow(texts, *n, sizeof(**texts)) < 0)
+		return -CK_ENOMEM;
 	char *copy = ck_strdup(text);
 	if (!copy)
 		return -CK_ENOMEM;
@@ -76,14 +81,8 @@ static int add_text(char ***texts, size_t *n, const char *text)
 
 static int add_key(struct ck_hidden_set *hidden, const struct ck_entry *e)
 {
-	if (hidden->keys_n == hidden->keys_room) {
-		size_t room = hidden->keys_room ? 2 * hidden->keys_room : 4;
-		struct hidden_key *grown = ck_realloc(hidden->keys, room * sizeof(*grown));
-		if (!grown)
-			return -CK_ENOMEM;
-		hidden->keys = grown;
-		hidden->keys_room = room;
-	}
+	if (grow(&hidden->keys, hidden->keys_n, sizeof(*hidden->keys)) < 0)
+		return -CK_ENOMEM;
 	struct hidden_key *key = &hidden->keys[hidden->keys_n];
 	*key = (struct hidden_key){ 0 };
 	if (ck_key_dup(e->row.key, &key->key) < 0)
@@ -99,18 +98,14 @@ static int add_key(struct ck_hidden_set *hidden, const struct ck_entry *e)
 
 static int add_reused(struct ck_hidden_set *hidden, const struct ck_entry *e)
 {
-	size_t n = hidden->reused_n;
-	struct reused_id *grown = ck_realloc(hidden->reused, (n + 1) * sizeof(*grown));
-	if (!grown)
+	if (grow(&hidden->reused, hidden->reused_n, sizeof(*hidden->reused)) < 0)
 		return -CK_ENOMEM;
-	hidden->reused = grown;
-	grown[n] = (struct reused_id){ .kind = e->row.key->kind,
-				       .id = ck_strdup(e->row.result->id),
-				       .since = e->id_since };
-	if (!grown[n].id)
-		return -CK_ENOMEM;
-	hidden->reused_n++;
-	return 0;
+	struct reused_id *reused = &hidden->reused[hidden->reused_n];
+	*reused = (struct reused_id){ .kind = e->row.key->kind,
+				      .id = ck_strdup(e->row.result->id),
+				      .since = e->id_since };
+	hidden->reused_n += reused->id != NULL;
+	return reused->id ? 0 : -CK_ENOMEM;
 }
 
 static int fill(struct ck_hidden_set *hidden, struct ck_machine *m)

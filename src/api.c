@@ -19,11 +19,6 @@ static int forked(struct ck_error *err)
 	return ck_fail(err, CK_EFORK, "in a child of the process that opened the cache");
 }
 
-static bool is_child(const struct ck_cache *cache)
-{
-	return ck_cache_in_child(cache);
-}
-
 /* A function returns the codes that its manual page lists, and no other. */
 #define CODE(name) (1u << CK_E##name)
 static int documented(int r, unsigned codes)
@@ -85,21 +80,21 @@ int ck_cache_close(struct ck_cache *cache, struct ck_error *err)
 {
 	if (!cache)
 		return 0;
-	return is_child(cache) ? forked(err) : ck_cache_close_impl(cache, err);
+	return ck_cache_in_child(cache) ? forked(err) : ck_cache_close_impl(cache, err);
 }
 
 int ck_cache_run_thread(struct ck_cache *cache, struct ck_error *err)
 {
 	if (!cache)
 		return bad(err, "no cache");
-	return is_child(cache) ? forked(err) : ck_event_loop_thread(cache, err);
+	return ck_cache_in_child(cache) ? forked(err) : ck_event_loop_thread(cache, err);
 }
 
 int ck_cache_fd(struct ck_cache *cache)
 {
 	if (!cache)
 		return -CK_EINVAL;
-	if (is_child(cache))
+	if (ck_cache_in_child(cache))
 		return -CK_EFORK;
 	pthread_mutex_lock(&cache->lock);
 	cache->has_loop = true;
@@ -111,7 +106,7 @@ int ck_cache_process(struct ck_cache *cache, struct ck_error *err)
 {
 	if (!cache)
 		return bad(err, "no cache");
-	if (is_child(cache))
+	if (ck_cache_in_child(cache))
 		return forked(err);
 	int r = ck_event_loop_process(cache);
 	return r < 0 ? ck_fail(err, -r,
@@ -122,7 +117,7 @@ int ck_cache_process(struct ck_cache *cache, struct ck_error *err)
 
 uint64_t ck_cache_timeout(struct ck_cache *cache)
 {
-	return !cache || is_child(cache) ? UINT64_MAX : ck_event_loop_timeout(cache);
+	return !cache || ck_cache_in_child(cache) ? UINT64_MAX : ck_event_loop_timeout(cache);
 }
 
 /* ---- turns ----------------------------------------------------------------------------------- */
@@ -142,7 +137,7 @@ int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request,
 	if (!cache || !request || request->size < CK_REQUEST_SIZE_0_1 || !ret_turn ||
 	    !kind_ok(request->kind) || (!request->bytes && request->len))
 		return bad(err, "request: size is not set, no kind, or something is missing");
-	if (is_child(cache))
+	if (ck_cache_in_child(cache))
 		return forked(err);
 	if (request->len > CK_REQUEST_MAX)
 		return ck_fail(err, CK_ETOOBIG, "a request of %zu bytes; at most %u", request->len,
@@ -157,7 +152,7 @@ int ck_turn_wait(struct ck_turn *turn, struct ck_error *err)
 {
 	if (!turn)
 		return bad(err, "no turn");
-	return is_child(turn->cache) ? forked(err)
+	return ck_cache_in_child(turn->cache) ? forked(err)
 				     : documented(ck_turn_wait_impl(turn, err), TURN_CODES);
 }
 
@@ -166,7 +161,7 @@ int ck_turn_watch(struct ck_turn *turn, ck_turn_cb *cb, void *userdata)
 	if (!turn)
 		return -CK_EINVAL;
 	struct ck_cache *cache = turn->cache;
-	if (is_child(cache))
+	if (ck_cache_in_child(cache))
 		return -CK_EFORK;
 	pthread_mutex_lock(&cache->lock);
 	turn->cb = cb;
@@ -192,7 +187,7 @@ int ck_turn_stage(struct ck_turn *turn, const char *stage)
 	if (!turn || !stage)
 		return -CK_EINVAL;
 	if (turn->is == CK_TURN_REMOVAL)
-		return is_child(turn->cache) ? -CK_EFORK : -CK_ESTATE;
+		return ck_cache_in_child(turn->cache) ? -CK_EFORK : -CK_ESTATE;
 	struct ck_known known = { turn->kind, turn->request, turn->request_len, NULL, 0 };
 	ck_redact(stage, &known, text);
 	int r = ck_round_enter(turn->cache, NULL);
@@ -207,7 +202,7 @@ int ck_turn_finish(struct ck_turn *turn, const struct ck_result *result, struct 
 	    (!result->reply && result->reply_len) || result->reply_len > CK_REPLY_MAX)
 		return bad(err, "result: size is not set, the id is missing or over 1024 bytes, or "
 				"the reply is over 64 KiB");
-	return is_child(turn->cache)
+	return ck_cache_in_child(turn->cache)
 		       ? forked(err)
 		       : documented(ck_turn_finish_impl(turn, result, err),
 				    FINISH_CODES | TURN_CODES);
@@ -219,7 +214,7 @@ int ck_turn_fail(struct ck_turn *turn, const struct ck_status *why, struct ck_er
 	    (!why->details && why->details_len))
 		return bad(err,
 			   "status: size is not set, grpc is not an error, or details are missing");
-	if (is_child(turn->cache))
+	if (ck_cache_in_child(turn->cache))
 		return forked(err);
 	struct ck_status checked = *why;
 	if (checked.details_len > CK_STATUS_MAX) /* it would not fit into a trailer either */
@@ -232,7 +227,7 @@ int ck_turn_lost(struct ck_turn *turn, struct ck_error *err)
 	if (!turn)
 		return bad(err, "no turn");
 	if (turn->is == CK_TURN_REMOVAL)
-		return is_child(turn->cache) ? forked(err)
+		return ck_cache_in_child(turn->cache) ? forked(err)
 					     : ck_fail(err, CK_ESTATE, CK_NOT_CREATING);
 	int r = ck_round_enter(turn->cache, err);
 	if (r < 0)
@@ -256,7 +251,7 @@ int ck_turn_reply(struct ck_turn *turn, struct ck_reply *ret_reply)
 {
 	if (!turn || !ret_reply || ret_reply->size < CK_REPLY_SIZE_0_1)
 		return -CK_EINVAL;
-	if (is_child(turn->cache))
+	if (ck_cache_in_child(turn->cache))
 		return -CK_EFORK;
 	const struct ck_shared_result *result =
 		decided(turn) && turn->is == CK_TURN_REQUEST ? turn->m.decision.result : NULL;
@@ -275,7 +270,7 @@ int ck_turn_status(struct ck_turn *turn, struct ck_status *ret_status)
 {
 	if (!turn || !ret_status || ret_status->size < CK_STATUS_SIZE_0_1)
 		return -CK_EINVAL;
-	if (is_child(turn->cache))
+	if (ck_cache_in_child(turn->cache))
 		return -CK_EFORK;
 	const struct ck_shared_status *status =
 		decided(turn) && turn->is == CK_TURN_REQUEST ? turn->m.decision.status : NULL;
@@ -292,7 +287,7 @@ int ck_turn_status(struct ck_turn *turn, struct ck_status *ret_status)
 const struct ck_error *ck_turn_error(struct ck_turn *turn)
 {
 	static const struct ck_error none;
-	if (!turn || is_child(turn->cache))
+	if (!turn || ck_cache_in_child(turn->cache))
 		return NULL;
 	return decided(turn) ? ck_turn_why(turn) : &none;
 }
@@ -312,7 +307,7 @@ int ck_turn_answered(struct ck_turn *turn, enum ck_delivery delivery)
 
 void ck_turn_free(struct ck_turn *turn)
 {
-	if (turn && !is_child(turn->cache))
+	if (turn && !ck_cache_in_child(turn->cache))
 		ck_turn_free_impl(turn);
 }
 
@@ -418,7 +413,7 @@ int ck_remove_begin(struct ck_cache *cache, enum ck_kind kind, const char *id, u
 {
 	if (!cache || !kind_ok(kind) || !id_ok(id) || !ret_turn)
 		return bad(err, "no cache, kind, id or ret_turn");
-	if (is_child(cache))
+	if (ck_cache_in_child(cache))
 		return forked(err);
 	if (timeout > CK_DURATION_MAX)
 		timeout = CK_DURATION_MAX;
@@ -432,7 +427,7 @@ int ck_view_begin(struct ck_cache *cache, struct ck_view **ret_view, struct ck_e
 {
 	if (!cache || !ret_view)
 		return bad(err, "no cache or ret_view");
-	return is_child(cache) ? forked(err)
+	return ck_cache_in_child(cache) ? forked(err)
 			       : documented(ck_view_begin_impl(cache, ret_view, err),
 					    CODE(CLOSED) | CODE(DEADLK) | CODE(FORK) | CODE(INVAL) |
 						    CODE(NOMEM));
@@ -443,7 +438,7 @@ int ck_view_hides(struct ck_view *view, const struct ck_object *object)
 	if (!view || !object || object->size < CK_OBJECT_SIZE_0_1 || !kind_ok(object->kind) ||
 	    !object->id)
 		return -CK_EINVAL;
-	return is_child(view->cache) ? -CK_EFORK : ck_view_hides_impl(view, object);
+	return ck_cache_in_child(view->cache) ? -CK_EFORK : ck_view_hides_impl(view, object);
 }
 
 int ck_view_resolve(struct ck_view *view, enum ck_kind kind, const char *prefix,
@@ -491,7 +486,7 @@ int ck_view_listed(struct ck_view *view, enum ck_kind kind, const struct ck_obje
 
 void ck_view_free(struct ck_view *view)
 {
-	if (view && !is_child(view->cache))
+	if (view && !ck_cache_in_child(view->cache))
 		ck_view_free_impl(view);
 }
 

@@ -27,15 +27,6 @@ void ck_search_ends(struct ck_entry *e)
 	e->row.searched = e->row.absent = 0;
 }
 
-void ck_lost_restored(struct ck_machine *m, struct ck_entry *e)
-{
-	if (ck_searched(e))
-		/* its ages go on: an owner that dies every few seconds would never give it up */
-		ck_search(m, e, false);
-	else
-		ck_lost(m, e);
-}
-
 void ck_lost(struct ck_machine *m, struct ck_entry *e)
 {
 	if (e->row.state == CK_STATE_CREATING) {
@@ -172,16 +163,7 @@ void ck_lost_expired(struct ck_machine *m, struct ck_entry *e)
 	}
 }
 
-/* it is there, though perhaps nothing more is known yet */
-static void seen_again(struct ck_machine *m, struct ck_entry *e)
-{
-	e->decisive_seq = 0;
-	if (e->row.absent)
-		ck_dirty(m, e);
-	e->row.absent = 0;
-}
-
-static void lost_ask_again(struct ck_machine *m, struct ck_entry *e)
+static void ask_again(struct ck_machine *m, struct ck_entry *e)
 {
 	if (e->detached || !ck_searched(e))
 		return;
@@ -328,12 +310,15 @@ void ck_machine_listed_entry(struct ck_machine *m, uint64_t row, uint64_t begun_
 		ck_evict_listed(m, e, ok && ck_list_counts(begun_seq, e->changed_seq), o, n);
 	} else if (ck_searched(e)) {
 		if (ok && ck_list_counts(begun_seq, e->changed_seq)) {
-			if (ck_lost_find(m, e, o, n))
-				seen_again(m, e);
-			else
+			if (!ck_lost_find(m, e, o, n)) {
 				ck_lost_absent(m, e, begun_seq);
+			} else { /* it is there, though perhaps nothing more is known yet */
+				if (e->row.absent)
+					ck_dirty(m, e);
+				e->decisive_seq = e->row.absent = 0;
+			}
 		}
-		lost_ask_again(m, e);
+		ask_again(m, e);
 	}
 	ck_event_end(m);
 }

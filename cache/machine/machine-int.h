@@ -256,7 +256,6 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 
 /* lost.c */
 void ck_lost(struct ck_machine *m, struct ck_entry *e);
-void ck_lost_restored(struct ck_machine *m, struct ck_entry *e); /* after a restart */
 /* begins to ask the host for an entry whose id is not known; unless @anew, its ages go on */
 void ck_search(struct ck_machine *m, struct ck_entry *e, bool anew);
 /* its id is known, or it is created once more, or does not matter any more */

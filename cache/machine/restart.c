@@ -47,10 +47,14 @@ static void resume(struct ck_machine *m, struct ck_entry *e, bool same_boot)
 	switch (e->row.state) {
 	case CK_STATE_CREATING:
 	case CK_STATE_UNKNOWN:
-		if (same_boot)
-			ck_lost_restored(m, e);
-		else
+		if (!same_boot)
 			ck_evict(m, e, CK_REASON_REBOOT);
+		else if (ck_searched(e))
+			/* its ages go on: an owner that dies every few seconds would never give it
+			 * up */
+			ck_search(m, e, false);
+		else
+			ck_lost(m, e);
 		break;
 	case CK_STATE_KEPT:
 		e->was_kept = true;

@@ -6,18 +6,12 @@
 
 #include "cache/machine/machine-int.h"
 
-/* an answer given later than this would not arrive (K2) */
-static uint64_t turn_margin(uint64_t timeout)
-{
-	uint64_t margin = timeout / 100 * CK_MARGIN_PERCENT;
-	return margin < CK_MARGIN_MIN   ? CK_MARGIN_MIN
-	       : margin > CK_MARGIN_MAX ? CK_MARGIN_MAX
-					: margin;
-}
-
 uint64_t ck_margin_at(const struct ck_machine *m, uint64_t timeout)
 {
-	uint64_t margin = turn_margin(timeout);
+	uint64_t margin = timeout / 100 * CK_MARGIN_PERCENT;
+	margin = margin < CK_MARGIN_MIN   ? CK_MARGIN_MIN
+		 : margin > CK_MARGIN_MAX ? CK_MARGIN_MAX
+					  : margin;
 	return !timeout ? CK_NEVER_DUE : timeout > margin ? m->now + timeout - margin : m->now;
 }
 
