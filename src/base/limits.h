@@ -129,6 +129,8 @@
 #define CK_NRI_GONE_MAX    16u
 /* a create request that plugins change, unpacked: 16 MiB of texts take 64 */
 #define CK_APPLY_MAX       (256u << 20)
+/* what the kernel tells of one device; it has at most 2 KiB (UEVENT_BUFFER_SIZE) */
+#define CK_UEVENT_MAX      2048u
 #define CK_NRI_NAME_MAX    63u      /* "NN-name"; plugins have 10 to 30 */
 /* events that wait for one late plugin; more disconnect it (H5) */
 #define CK_NRI_QUEUE_MAX   1024u

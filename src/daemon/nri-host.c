@@ -407,6 +407,11 @@ int ck_plugging_start(struct ck_daemon *daemon, struct ck_error *err)
 	daemon->plugging->started = r >= 0;
 	if (r >= 0 && *daemon->conf.nri.socket)
 		ck_log(CK_LOG_INFO, "serving NRI plugins at unix://%s", daemon->conf.nri.socket);
+	if (r >= 0 && daemon->conf.nri.adjust == CK_NRI_BEFORE_CREATE)
+		ck_log(CK_LOG_INFO,
+		       "with nri.adjust before-create, plugins know containers by ids that differ "
+		       "from the runtime's: they cannot look them up in CRI, the runtime or "
+		       "cgroupfs by id");
 	return r;
 }
 

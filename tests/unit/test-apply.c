@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plugins' changes in the kubelet's requests: what CRI can say is said, and what it cannot is
  * refused by plugin and field. */
+#include <unistd.h>
+
 #include "tests/unit/harness.h"
 
 #include "cache/request/cri.pb-c.h"
@@ -151,45 +153,60 @@ static void what_cri_can_say_is_said(void **state)
 		assert_applied(cases[i].request, cases[i].change, cases[i].expected);
 }
 
-#define CANNOT " cannot be applied through CRI"
+/* at another path than on the host: it is found by its number */
+static void a_device_is_found_by_its_number(void **state)
+{
+	(void)state;
+	if (access("/sys/dev/char/1:3/uevent", R_OK) < 0)
+		skip();
+	assert_applied("config{}", "linux{devices{path:'/dev/nri-null' type:'c' major:1 minor:3}}",
+		       "config{devices{container_path:'/dev/nri-null' host_path:'/dev/null' "
+		       "permissions:'rw'}}");
+	/* the host's device at this path is another one */
+	assert_applied("config{}", "linux{devices{path:'/dev/zero' type:'c' major:1 minor:3}}",
+		       "config{devices{container_path:'/dev/zero' host_path:'/dev/null' "
+		       "permissions:'rw'}}");
+}
+
+#define CANNOT    " cannot be applied through CRI"
+#define WHICH_CRI ", which CRI cannot express: "
+#define NO_BIND   " wants mount /m" WHICH_CRI "it is not a bind mount of a path of the host"
+#define NOT_IN_REQUEST \
+	", which the request does not have: CRI cannot remove what is set by the image or the " \
+	"runtime"
 static const struct {
 	const char *change, *expected;
 } not_said_by_cri[] = {
-	{ "env{key:'-X'}", "removing what the request does not have: field Env X" CANNOT },
-	{ "mounts{destination:'-/x'}",
-	  "removing what the request does not have: field Mounts /x" CANNOT },
-	{ "linux{devices{path:'-/dev/x'}}",
-	  "removing what the request does not have: field Devices /dev/x" CANNOT },
-	{ "mounts{destination:'/m' type:'tmpfs' source:'tmpfs'}",
-	  "other than a bind of a host's path: field Mounts /m" CANNOT },
-	{ "mounts{destination:'/m' source:'/s'}",
-	  "other than a bind of a host's path: field Mounts /m" CANNOT },
-	{ "mounts{destination:'/m' type:'bind'}",
-	  "other than a bind of a host's path: field Mounts /m" CANNOT },
-	{ "mounts{destination:'/m' type:'tmpfs' source:'/s' options:'bind'}",
-	  "other than a bind of a host's path: field Mounts /m" CANNOT },
+	{ "env{key:'-X'}", " removes variable X" NOT_IN_REQUEST },
+	{ "mounts{destination:'-/x'}", " removes mount /x" NOT_IN_REQUEST },
+	{ "linux{devices{path:'-/dev/x'}}", " removes device /dev/x" NOT_IN_REQUEST },
+	{ "mounts{destination:'/m' type:'tmpfs' source:'tmpfs'}", NO_BIND },
+	{ "mounts{destination:'/m' source:'/s'}", NO_BIND },
+	{ "mounts{destination:'/m' type:'bind'}", NO_BIND },
+	{ "mounts{destination:'/m' type:'tmpfs' source:'/s' options:'bind'}", NO_BIND },
 	{ "mounts{destination:'/m' type:'bind' source:'/s' options:'password=secret'}",
 	  "option \"password\" of field Mounts /m" CANNOT },
 	{ "hooks{prestart{path:'/h'}}", "field OciHooks" CANNOT },
 	{ "rlimits{type:'RLIMIT_CORE'}", "field Rlimits RLIMIT_CORE" CANNOT },
 	{ "linux{devices{path:'/dev/d' type:'c'}}",
-	  "other than the host's device of this path: field Devices /dev/d" CANNOT },
+	  " wants device /dev/d (char 0:0)" WHICH_CRI "the host has no such device" },
 	{ "linux{devices{path:'/dev/d' major:1}}",
-	  "other than the host's device of this path: field Devices /dev/d" CANNOT },
-	{ "linux{devices{path:'/dev/null' type:'b' major:1 minor:3}}",
-	  "other than the host's device of this path: field Devices /dev/null" CANNOT },
-	{ "linux{devices{path:'/dev/null' type:'c' major:1 minor:5}}",
-	  "other than the host's device of this path: field Devices /dev/null" CANNOT },
+	  " wants device /dev/d (other 1:0)" WHICH_CRI "it is not a character or block device" },
+	{ "linux{devices{path:'/dev/null' type:'b' major:4095 minor:3}}",
+	  " wants device /dev/null (block 4095:3)" WHICH_CRI "the host has no such device" },
+	{ "linux{devices{path:'/dev/null' type:'c' major:1 minor:199}}",
+	  " wants device /dev/null (char 1:199)" WHICH_CRI "the host has no such device" },
 	{ "linux{devices{path:'/dev/null' type:'c' major:1 minor:3 uid{value:12345}}}",
-	  "other than the host's device of this path: field Devices /dev/null" CANNOT },
-	{ "linux{devices{path:'/dev/d' minor:1}}",
-	  "other than the host's device of this path: field Devices /dev/d" CANNOT },
+	  " wants device /dev/null (char 1:3)" WHICH_CRI
+	  "the host's device has another mode or owner" },
+	{ "linux{devices{path:'/dev/d' type:'p' minor:1}}",
+	  " wants device /dev/d (other 0:1)" WHICH_CRI "it is not a character or block device" },
 	{ "linux{devices{path:'/dev/d' file_mode{}}}",
-	  "other than the host's device of this path: field Devices /dev/d" CANNOT },
+	  " wants device /dev/d (other 0:0)" WHICH_CRI "it is not a character or block device" },
 	{ "linux{devices{path:'/dev/d' uid{}}}",
-	  "other than the host's device of this path: field Devices /dev/d" CANNOT },
+	  " wants device /dev/d (other 0:0)" WHICH_CRI "it is not a character or block device" },
 	{ "linux{devices{path:'/dev/d' gid{}}}",
-	  "other than the host's device of this path: field Devices /dev/d" CANNOT },
+	  " wants device /dev/d (other 0:0)" WHICH_CRI "it is not a character or block device" },
 	{ "linux{cgroups_path:'/c'}", "field CgroupsPath" CANNOT },
 	{ "linux{io_priority{}}", "field IoPriority" CANNOT },
 	{ "linux{seccomp_policy{}}", "field SeccompPolicy" CANNOT },
@@ -230,7 +247,8 @@ static void what_cri_cannot_say_is_refused_by_name(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(not_said_by_cri) / sizeof(*not_said_by_cri); i++) {
 		char expected[256];
-		snprintf(expected, sizeof(expected), "plugin 10-a: %s",
+		snprintf(expected, sizeof(expected), "plugin 10-a%s%s",
+			 *not_said_by_cri[i].expected == ' ' ? "" : ": ",
 			 not_said_by_cri[i].expected);
 		assert_refused("pod_sandbox_id:'p' config{}", not_said_by_cri[i].change, expected);
 	}
@@ -259,8 +277,9 @@ static void the_right_plugin_is_named(void **state)
 		struct ck_error err = { 0 };
 		char expected[64];
 		assert_int_equal(apply("config{}", cases[i].changes, &out, &err), -CK_EINVAL);
-		snprintf(expected, sizeof(expected), "plugin %s: ", cases[i].plugin);
+		snprintf(expected, sizeof(expected), "plugin %s", cases[i].plugin);
 		assert_memory_equal(err.text, expected, strlen(expected));
+		assert_non_null(strchr(": ", err.text[strlen(expected)]));
 		ck_bytes_free(&out);
 	}
 }
@@ -427,6 +446,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_cri_can_say_is_said),
+		cmocka_unit_test(a_device_is_found_by_its_number),
 		cmocka_unit_test(what_cri_cannot_say_is_refused_by_name),
 		cmocka_unit_test(the_right_plugin_is_named),
 		cmocka_unit_test(everything_else_survives),

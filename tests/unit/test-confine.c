@@ -375,6 +375,26 @@ static void its_own_paths_are_open(void **state)
 	}
 }
 
+static int read_device(const struct place *p)
+{
+	(void)p;
+	return failure(open("/sys/dev/char/1:3/uevent", O_RDONLY));
+}
+
+/* plugins give them by number */
+static void names_of_devices_can_be_read(void **state)
+{
+	struct place *p = *state;
+	if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1) <= 0 ||
+	    access("/sys/dev/char/1:3/uevent", R_OK) < 0)
+		skip();
+	assert_int_equal(inside(p, read_device), EACCES);
+	p->conf.nri.enabled = true;
+	assert_int_equal(inside(p, read_device), EACCES);
+	p->conf.nri.adjust = CK_NRI_BEFORE_CREATE;
+	assert_int_equal(inside(p, read_device), 0);
+}
+
 /* a file directly in /etc, say: its neighbours are not ours */
 static void a_directory_of_everybody_stays_closed(void **state)
 {
@@ -865,6 +885,7 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(other_paths_are_closed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(its_own_paths_are_open, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(names_of_devices_can_be_read, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_directory_of_everybody_stays_closed, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(dangerous_calls_end_the_process, set_up, tear_down),

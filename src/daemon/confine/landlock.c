@@ -123,6 +123,9 @@ static int allow_all(const struct landlock *landlock, const struct ck_conf *conf
 		r = allow_socket(landlock, conf->nri.socket, err);
 	if (r >= 0)
 		r = allow_config(landlock, conf->file, err);
+	/* the names of the host's devices, which plugins give by number */
+	if (r >= 0 && conf->nri.enabled && conf->nri.adjust == CK_NRI_BEFORE_CREATE)
+		r = allow(landlock, "/sys/devices", MAY_READ, err);
 	for (size_t i = 0; r >= 0 && i < CK_COUNT(readable); i++)
 		r = allow(landlock, readable[i], MAY_READ, err);
 	return r;

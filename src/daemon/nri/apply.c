@@ -4,10 +4,12 @@
  * field of an adjustment is either applied or refused here. So a new field of nri.proto must be
  * added here as well.
  */
+#include <fcntl.h>
 #include <stdbool.h>
-
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "cache/request/cri.pb-c.h"
 #include "hooks/wire/nri.pb-c.h"
@@ -79,12 +81,12 @@ static const char *name_of(int field)
 	return value ? value->name : "";
 }
 
-/* "plugin 10-a: WHAT field Mounts /x cannot be applied through CRI" */
-static int refuse(const struct apply *apply, const char *what, int field, const char *key)
+/* "plugin 10-a: field Rlimits RLIMIT_CORE cannot be applied through CRI" */
+static int refuse(const struct apply *apply, int field, const char *key)
 {
-	return ck_fail(
-		apply->err, CK_EINVAL, "plugin %s: %sfield %s%s%s cannot be applied through CRI",
-		owner_of(apply, field, key), what, name_of(field), key ? " " : "", key ? key : "");
+	return ck_fail(apply->err, CK_EINVAL,
+		       "plugin %s: field %s%s%s cannot be applied through CRI",
+		       owner_of(apply, field, key), name_of(field), key ? " " : "", key ? key : "");
 }
 
 static int refuse_unknown(const struct apply *apply, int field, const char *key, uint32_t number)
@@ -110,8 +112,9 @@ struct list_rule {
 	/* offsets of the counts, in (Linux)ContainerAdjustment and in ContainerConfig */
 	size_t from, to;
 	bool removable;
-	/* the image or the runtime may set it as well; then CRI cannot remove it */
-	bool elsewhere;
+	/* the image or the runtime may set it as well; then CRI cannot remove it. What it is
+	 * called; NULL: only the request sets it */
+	const char *elsewhere;
 	make_fn *make;
 };
 
@@ -132,9 +135,10 @@ static int apply_list(struct apply *apply, const struct list_rule *rule, const v
 		if (unknown)
 			return refuse_unknown(apply, rule->field, key, unknown);
 		if (!ck_list_drop(&list, key) && removal && rule->elsewhere)
-			return refuse(apply,
-				      "removing what the request does not have: ", rule->field,
-				      key);
+			return ck_fail(apply->err, CK_EINVAL,
+				       "plugin %s removes %s %s, which the request does not have: "
+				       "CRI cannot remove what is set by the image or the runtime",
+				       owner_of(apply, rule->field, key), rule->elsewhere, key);
 		if (!removal && !(list.items[list.n++] = rule->make(apply, items.items[i], &r)))
 			return r;
 	}
@@ -229,30 +233,75 @@ static void *make_mount(struct apply *apply, const void *item, int *ret_r)
 	to->has_propagation = to->propagation != CK__CRI__MOUNT_PROPAGATION__PROPAGATION_PRIVATE;
 	if (bind && (!*type || !strcmp(type, "bind") || !strcmp(type, "none")) && *source == '/')
 		return to;
-	*ret_r = refuse(apply, "other than a bind of a host's path: ", FIELD(Mounts),
-			ck_list_key(from));
+	*ret_r = ck_fail(apply->err, CK_EINVAL,
+			 "plugin %s wants mount %s, which CRI cannot express: it is not a bind "
+			 "mount of a path of the host",
+			 owner_of(apply, FIELD(Mounts), ck_list_key(from)), ck_list_key(from));
 	return NULL;
 }
 
-/* CRI names a device by its path on the host, where the runtime looks it up. So the host's device
- * there must be the one that the plugin wants. */
-static bool is_hosts_own(const Ck__Nri__LinuxDevice *device)
+#define DEVNAME "DEVNAME="
+
+/* the path in /dev of the host's device with these numbers, as the kernel tells it */
+static bool path_by_number(const Ck__Nri__LinuxDevice *from, bool block, char *buf, size_t size)
+{
+	char path[64], text[CK_UEVENT_MAX + 2] = "\n";
+	snprintf(path, sizeof(path), "/sys/dev/%s/%lld:%lld/uevent", block ? "block" : "char",
+		 (long long)from->major, (long long)from->minor);
+	CK_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read(fd, text + 1, sizeof(text) - 2) < 0)
+		return false;
+	const char *at = strstr(text, "\n" DEVNAME);
+	if (!at)
+		return false;
+	at += strlen("\n" DEVNAME);
+	snprintf(buf, size, "/dev/%.*s", (int)strcspn(at, "\n"), at);
+	return true;
+}
+
+/* CRI names a device by its path on the host, where the runtime looks up the type, the numbers, the
+ * mode and the owner. So there must be one which has those that the plugin wants. */
+static const char *check_device(const Ck__Nri__LinuxDevice *from, bool block, const char *path)
 {
 	struct stat st;
-	const char *type = device->type ? device->type : "";
-	if (!*type && !device->major && !device->minor && !device->file_mode && !device->uid &&
-	    !device->gid)
-		return true; /* the plugin gives only a path */
-	if (!device->path || *device->path != '/' || stat(device->path, &st) < 0)
-		return false;
-	bool same_type = !strcmp(type, "b") ? S_ISBLK(st.st_mode)
-					    : (!strcmp(type, "c") || !strcmp(type, "u")) &&
-						      S_ISCHR(st.st_mode);
-	return same_type && device->major == (int64_t)major(st.st_rdev) &&
-	       device->minor == (int64_t)minor(st.st_rdev) &&
-	       (!device->file_mode || (device->file_mode->value & 07777) == (st.st_mode & 07777)) &&
-	       (!device->uid || device->uid->value == st.st_uid) &&
-	       (!device->gid || device->gid->value == st.st_gid);
+	if (!path || *path != '/' || stat(path, &st) < 0 ||
+	    (block ? !S_ISBLK(st.st_mode) : !S_ISCHR(st.st_mode)) ||
+	    from->major != (int64_t)major(st.st_rdev) || from->minor != (int64_t)minor(st.st_rdev))
+		return "the host has no such device";
+	if ((from->file_mode && (from->file_mode->value & 07777) != (st.st_mode & 07777)) ||
+	    (from->uid && from->uid->value != st.st_uid) ||
+	    (from->gid && from->gid->value != st.st_gid))
+		return "the host's device has another mode or owner";
+	return NULL;
+}
+
+/* the path on the host. NULL and an error in *ret_r: there is none */
+static char *find_device(struct apply *apply, const Ck__Nri__LinuxDevice *from, int *ret_r)
+{
+	const char *type = from->type ? from->type : "", *why;
+	char path[CK_PATH_MAX];
+	bool block = !strcmp(type, "b");
+	if (!*type && !from->major && !from->minor && !from->file_mode && !from->uid && !from->gid)
+		return from->path; /* the plugin gives only a path */
+	if (!block && strcmp(type, "c") && strcmp(type, "u")) {
+		why = "it is not a character or block device";
+	} else {
+		if (!(why = check_device(from, block, from->path)))
+			return from->path;
+		if (path_by_number(from, block, path, sizeof(path)) &&
+		    !(why = check_device(from, block, path))) {
+			char *copy = ck_arena_strdup(&apply->arena, path);
+			return copy ? copy : no_memory(apply, ret_r);
+		}
+	}
+	*ret_r = ck_fail(apply->err, CK_EINVAL,
+			 "plugin %s wants device %s (%s %lld:%lld), which CRI cannot express: %s",
+			 owner_of(apply, FIELD(Devices), ck_list_key(from)), ck_list_key(from),
+			 block                          ? "block"
+			 : *type == 'c' || *type == 'u' ? "char"
+							: "other",
+			 (long long)from->major, (long long)from->minor, why);
+	return NULL;
 }
 
 static void *make_device(struct apply *apply, const void *item, int *ret_r)
@@ -261,14 +310,10 @@ static void *make_device(struct apply *apply, const void *item, int *ret_r)
 	Ck__Cri__Device *to = ck_arena_new(&apply->arena, TYPE(cri, device));
 	if (!to)
 		return no_memory(apply, ret_r);
-	if (!is_hosts_own(from)) {
-		*ret_r =
-			refuse(apply, "other than the host's device of this path: ", FIELD(Devices),
-			       ck_list_key(from));
+	if (!(to->host_path = find_device(apply, from, ret_r)))
 		return NULL;
-	}
 	bool block = from->type && *from->type == 'b';
-	to->container_path = to->host_path = from->path;
+	to->container_path = from->path;
 	/* as NRI's own helper for OCI specs does */
 	to->permissions = ck_arena_strdup(&apply->arena, block ? "rwm" : "rw");
 	return to->permissions ? to : no_memory(apply, ret_r);
@@ -286,15 +331,15 @@ static void *make_cdi_device(struct apply *apply, const void *item, int *ret_r)
 
 #define FROM(name) offsetof(Ck__Nri__ContainerAdjustment, n_##name)
 static const struct list_rule lists[] = {
-	{ FIELD(Annotations), FROM(annotations), LIST(annotations), true, false, make_annotation },
-	{ FIELD(Mounts), FROM(mounts), LIST(mounts), true, true, make_mount },
-	{ FIELD(Env), FROM(env), LIST(envs), true, true, make_env },
-	{ FIELD(CdiDevices), FROM(cdi_devices), LIST(cdi_devices), false, false, make_cdi_device },
+	{ FIELD(Annotations), FROM(annotations), LIST(annotations), true, NULL, make_annotation },
+	{ FIELD(Mounts), FROM(mounts), LIST(mounts), true, "mount", make_mount },
+	{ FIELD(Env), FROM(env), LIST(envs), true, "variable", make_env },
+	{ FIELD(CdiDevices), FROM(cdi_devices), LIST(cdi_devices), false, NULL, make_cdi_device },
 };
 static const struct list_rule device_list = {
 	FIELD(Devices), offsetof(Ck__Nri__LinuxContainerAdjustment, n_devices),
 	LIST(devices),  true,
-	true,           make_device
+	"device",       make_device
 };
 
 /* ---- resources ------------------------------------------------------------------------------- */
@@ -456,17 +501,17 @@ static int apply_resources(struct apply *apply, const Ck__Nri__LinuxContainerAdj
 static int refuse_linux(const struct apply *apply, const Ck__Nri__LinuxContainerAdjustment *from)
 {
 	if (from->cgroups_path && *from->cgroups_path)
-		return refuse(apply, "", FIELD(CgroupsPath), NULL);
+		return refuse(apply, FIELD(CgroupsPath), NULL);
 	if (from->io_priority)
-		return refuse(apply, "", FIELD(IoPriority), NULL);
+		return refuse(apply, FIELD(IoPriority), NULL);
 	if (from->seccomp_policy)
-		return refuse(apply, "", FIELD(SeccompPolicy), NULL);
+		return refuse(apply, FIELD(SeccompPolicy), NULL);
 	if (from->scheduler)
-		return refuse(apply, "", FIELD(LinuxSched), NULL);
+		return refuse(apply, FIELD(LinuxSched), NULL);
 	if (from->memory_policy)
-		return refuse(apply, "", FIELD(MemoryPolicy), NULL);
+		return refuse(apply, FIELD(MemoryPolicy), NULL);
 	if (from->rdt)
-		return refuse(apply, "",
+		return refuse(apply,
 			      from->rdt->schemata            ? FIELD(RdtSchemata)
 			      : from->rdt->enable_monitoring ? FIELD(RdtEnableMonitoring)
 							     : FIELD(RdtClosID),
@@ -484,7 +529,7 @@ static int refuse_linux(const struct apply *apply, const Ck__Nri__LinuxContainer
 		struct ck_list list = ck_list_get(from, keyed[i].at);
 		const char *key = list.n ? ck_list_key(list.items[0]) : NULL;
 		if (key)
-			return refuse(apply, "", keyed[i].field, key + (*key == '-' ? 1 : 0));
+			return refuse(apply, keyed[i].field, key + (*key == '-' ? 1 : 0));
 	}
 	return 0;
 }
@@ -494,9 +539,9 @@ static int apply_all(struct apply *apply)
 	const Ck__Nri__ContainerAdjustment *from = apply->adjustment;
 	int r;
 	if (from->hooks)
-		return refuse(apply, "", FIELD(OciHooks), NULL);
+		return refuse(apply, FIELD(OciHooks), NULL);
 	if (from->n_rlimits)
-		return refuse(apply, "", FIELD(Rlimits), ck_list_key(from->rlimits[0]));
+		return refuse(apply, FIELD(Rlimits), ck_list_key(from->rlimits[0]));
 	if (from->linux && (r = refuse_linux(apply, from->linux)) < 0)
 		return r;
 	for (size_t i = 0; i < CK_COUNT(lists); i++) {

@@ -11,11 +11,12 @@
  *	mounts             binds with the options rw, ro, bind, rbind, rprivate, rslave, rshared;
  *	                   removed if the request has them
  *	args               the whole argv: they become the command, without further args
- *	devices            the host's device of that path, with the same numbers, mode and owner
+ *	devices            the host's device of that path, or the one with those numbers at another
+ *	                   path; with the same mode and owner
  *	CDI devices, oom_score_adj, and the resources that ck_resources_to_cri() knows
  *
- * Bytes in, bytes out. Only a device with numbers is looked up in /dev. Errors name fields and
- * keys, never values.
+ * Bytes in, bytes out. Only a device with numbers is looked up in /dev and /sys. Errors name
+ * fields, keys and devices, never other values.
  */
 #include "src/base/bytes.h"
 #include "src/base/error.h"
