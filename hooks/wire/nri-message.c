@@ -370,8 +370,10 @@ static bool in_range(field_t *field, int64_t number)
 	}
 }
 
-/* A number of 4 bytes has its low half in @number, on every machine. */
-void ck_message_number(struct ck_nri_message *message, const char *path, int64_t number)
+/* @strict: out of range is wrong. A number of 4 bytes has its low half in @number, on every
+ * machine. */
+static void put_number(struct ck_nri_message *message, const char *path, int64_t number,
+		       bool strict)
 {
 	if (!message || message->tree->r < 0)
 		return;
@@ -383,7 +385,8 @@ void ck_message_number(struct ck_nri_message *message, const char *path, int64_t
 		return;
 	}
 	if (!in_range(place.field, number)) {
-		wrong(message, path, "the number is out of range");
+		if (strict)
+			wrong(message, path, "the number is out of range");
 		return;
 	}
 	uint32_t half = (uint32_t)number;
@@ -398,38 +401,29 @@ void ck_message_number(struct ck_nri_message *message, const char *path, int64_t
 	memcpy((char *)place.message->base + place.field->quantifier_offset, &has, sizeof(has));
 }
 
-static field_t *known(const struct ck_nri_message *message, const char *path)
+void ck_message_number(struct ck_nri_message *message, const char *path, int64_t number)
 {
-	type_t *type = message->base->descriptor;
-	field_t *field = NULL;
-	for (const char *name = path; type; name++) {
-		size_t len = strcspn(name, ".");
-		field = field_named(type, name, len);
-		name += len;
-		if (!field || !*name)
-			break;
-		type = is_message(field) ? field->descriptor : NULL;
-	}
-	return field && is_wrapper(field) ? ((type_t *)field->descriptor)->fields : field;
+	put_number(message, path, number, true);
 }
 
-enum ck_takes ck_message_takes(const struct ck_nri_message *message, const char *path,
+void ck_message_offer(struct ck_nri_message *message, const char *path, int64_t number)
+{
+	put_number(message, path, number, false);
+}
+
+enum ck_takes ck_message_takes(const struct ck_nri_message *message, const char *name,
 			       bool *ret_list)
 {
-	field_t *field = known(message, path);
-	if (!field)
-		return CK_TAKES_NOTHING;
-	*ret_list = is_list(field);
-	return is_message(field)                          ? CK_TAKES_MESSAGE
-	       : is_text(field)                           ? CK_TAKES_TEXT
-	       : field->type == PROTOBUF_C_TYPE_BOOL      ? CK_TAKES_BOOL
-							  : CK_TAKES_NUMBER;
-}
-
-bool ck_message_fits(const struct ck_nri_message *message, const char *path, int64_t number)
-{
-	field_t *field = known(message, path);
-	return field && !is_message(field) && !is_text(field) && in_range(field, number);
+	field_t *field = message ? field_named(message->base->descriptor, name, strlen(name))
+				 : NULL;
+	if (field && is_wrapper(field))
+		field = ((type_t *)field->descriptor)->fields;
+	*ret_list = field && is_list(field);
+	return !field                                ? CK_TAKES_NOTHING
+	       : is_message(field)                   ? CK_TAKES_MESSAGE
+	       : is_text(field)                      ? CK_TAKES_TEXT
+	       : field->type == PROTOBUF_C_TYPE_BOOL ? CK_TAKES_BOOL
+						     : CK_TAKES_NUMBER;
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

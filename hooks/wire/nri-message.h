@@ -42,13 +42,14 @@ int ck_message_borrow(struct ck_nri_message *message, const void **ret_bytes, si
 int ck_message_bytes(const struct ck_nri_message *message, struct ck_bytes *out,
 		     struct ck_error *err);
 
-/* what a field takes; for JSON, in which anything can stand anywhere */
+/* ck_message_offer - the same, but a number that is out of range is left out */
+void ck_message_offer(struct ck_nri_message *message, const char *path, int64_t number);
+
+/* What a field takes, for JSON, in which anything can stand anywhere. @name: of a field of @message
+ * itself, which may be NULL. *@ret_list: is it a list? */
 enum ck_takes { CK_TAKES_NOTHING, CK_TAKES_TEXT, CK_TAKES_NUMBER, CK_TAKES_BOOL, CK_TAKES_MESSAGE };
-/* ck_message_takes - a path without such a field takes nothing */
-enum ck_takes ck_message_takes(const struct ck_nri_message *message, const char *path,
+enum ck_takes ck_message_takes(const struct ck_nri_message *message, const char *name,
 			       bool *ret_list);
-/* ck_message_fits - is @number in the range of the field? */
-bool ck_message_fits(const struct ck_nri_message *message, const char *path, int64_t number);
 
 /* as ck_nri_get_text() and so on; @message may be NULL */
 const char *ck_message_get_text(struct ck_nri_message *message, const char *path, size_t i);

@@ -53,7 +53,7 @@ static void check_message(const ProtobufCMessage *message)
 
 static void check_told(int r, struct ck_bytes *bytes, const ProtobufCMessageDescriptor *descriptor)
 {
-	check(r == 0 || r == -CK_EMALFORMED || r == -CK_ENOMEM);
+	check(r == 0 || r == -CK_EMALFORMED || r == -CK_ETOOBIG || r == -CK_ENOMEM);
 	check(r == 0 || !bytes->p);
 	if (r < 0)
 		return;

@@ -467,6 +467,30 @@ static void texts_become_utf8(void **state)
 	}
 }
 
+/* a value that NRI has no place for counts as missing: a flag that is not known is not the first */
+static void values_that_do_not_fit_are_left_out(void **state)
+{
+	(void)state;
+	char *text = status_text(NULL, NULL,
+				 "{\"runtimeSpec\":{\"process\":{\"user\":{\"uid\":-1,\"gid\":8,"
+				 "\"additionalGids\":[4294967296,9,\"x\"]},"
+				 "\"env\":[\"A=a\\u0000b\",7],"
+				 "\"scheduler\":{\"policy\":\"SCHED_NEW\",\"nice\":3,"
+				 "\"flags\":[\"SCHED_FLAG_NEW\",\"SCHED_FLAG_RECLAIM\"]}}}}");
+	assert_null(strstr(text, "user.uid"));
+	assert_true(has_line(text, "user.gid: 8"));
+	assert_true(has_line(text, "user.additional_gids[0]: 9"));
+	assert_null(strstr(text, "user.additional_gids[1]"));
+	/* protobuf has a NUL in a text, C does not */
+	assert_true(has_line(text, "env[0]: A=a\xEF\xBF\xBD" "b"));
+	assert_null(strstr(text, "env[1]"));
+	assert_null(strstr(text, "linux.scheduler.policy"));
+	assert_true(has_line(text, "linux.scheduler.nice: 3"));
+	assert_true(has_line(text, "linux.scheduler.flags[0]: 1"));
+	assert_null(strstr(text, "linux.scheduler.flags[1]"));
+	free(text);
+}
+
 static void an_info_without_end_is_left_out(void **state)
 {
 	(void)state;
@@ -713,6 +737,7 @@ int main(void)
 		cmocka_unit_test(without_an_info_the_status_is_told),
 		cmocka_unit_test(an_alias_is_the_id_and_is_not_shown),
 		cmocka_unit_test(texts_become_utf8),
+		cmocka_unit_test(values_that_do_not_fit_are_left_out),
 		cmocka_unit_test(an_info_without_end_is_left_out),
 		cmocka_unit_test(a_request_is_told_as_far_as_it_goes),
 		cmocka_unit_test(a_kubelets_request_is_told),

@@ -8,7 +8,7 @@
  */
 #include <json-c/json_types.h>
 
-#include "src/base/wire-writer.h"
+#include "hooks/wire/nri-message.h"
 
 /* ck_info_parse - json_object_put() when done. NULL: no JSON, too large (limits.h), or out of
  * memory */
@@ -20,23 +20,22 @@ struct json_object *ck_info_key(struct json_object *json, const char *key);
 const char *ck_info_text(struct json_object *json, size_t *ret_len);        /* NULL: none */
 uint64_t ck_info_number(struct json_object *json);
 
-/* Fields of the NRI message that @out is writing, from one object of an OCI runtime spec, or of
- * CRI's config as JSON. */
+/* Fields of @to, from one object of an OCI runtime spec, or of CRI's config as JSON. */
 /* Container: args, env, user, rlimits */
-void ck_info_process(struct ck_writer *out, struct json_object *process);
+void ck_info_process(struct ck_nri_message *to, struct json_object *process);
 /* Container: mounts, hooks */
-void ck_info_outside(struct ck_writer *out, struct json_object *spec);
+void ck_info_outside(struct ck_nri_message *to, struct json_object *spec);
 /* LinuxContainer */
-void ck_info_linux(struct ck_writer *out, struct json_object *oci_linux);
+void ck_info_linux(struct ck_nri_message *to, struct json_object *oci_linux);
 /* LinuxContainer: what runs in it, how */
-void ck_info_linux_process(struct ck_writer *out, struct json_object *process);
+void ck_info_linux_process(struct ck_nri_message *to, struct json_object *process);
 /* LinuxContainer: of a CRI security context */
-void ck_info_seccomp_profile(struct ck_writer *out, struct json_object *context);
+void ck_info_seccomp_profile(struct ck_nri_message *to, struct json_object *context);
 /* Container: of a ContainerConfig */
-void ck_info_cdi(struct ck_writer *out, struct json_object *config);
+void ck_info_cdi(struct ck_nri_message *to, struct json_object *config);
 /* LinuxPodSandbox */
-void ck_info_pod_linux(struct ck_writer *out, struct json_object *oci_linux);
-/* ck_info_resources - LinuxResources at @field of a LinuxContainerResources; nothing if there is
+void ck_info_pod_linux(struct ck_nri_message *to, struct json_object *oci_linux);
+/* ck_info_resources - LinuxResources at @path of a LinuxContainerResources; nothing if there is
  * none */
-void ck_info_resources(struct ck_writer *out, uint32_t field, struct json_object *cri);
+void ck_info_resources(struct ck_nri_message *to, const char *path, struct json_object *cri);
 #endif

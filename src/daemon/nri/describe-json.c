@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Converts JSON to messages of NRI. One table for each object says which key becomes which field,
- * and how. The keys are those of the OCI runtime spec (1.2). For the requested configuration of a
- * container they are those of CRI's messages, as Go writes them as JSON.
+ * Converts JSON to messages of NRI. One table for each object says which key becomes which field;
+ * the message itself says what it takes. The keys are those of the OCI runtime spec (1.2). For the
+ * requested configuration of a container they are those of CRI's messages, as Go writes them as
+ * JSON.
  */
 #include <json-c/json.h>
 #include <stdbool.h>
 
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/base/wire.h"
-#include "src/cri/numbers.h"
 #include "src/daemon/nri/describe-int.h"
 #include "src/daemon/nri/resources.h"
 
@@ -91,280 +90,206 @@ uint64_t ck_info_number(struct json_object *json)
 
 /* ---- what a key becomes ---------------------------------------------------------------------- */
 
-enum kind {
-	TEXT,
-	NUMBER,  /* also an enumeration that Go writes as a number */
-	BOOL,
-	WORD,    /* an enumeration that OCI writes as a word: its place in words */
-	MESSAGE, /* of an object */
-	/* of an array */
-	TEXTS,
-	NUMBERS, /* packed */
-	WORDS,   /* packed */
-	MESSAGES,
-	/* of an object whose keys are data */
-	MAP, /* of texts */
-	MAP_OF_MESSAGES,
-	/* a message around the value: present, it tells 0 from nothing */
-	SET_NUMBER,
-	SET_BOOL,
-	SET_TEXT,
-	SET_TEXTS,
-};
-
 struct place {
-	const char *key;
-	uint32_t field;
-	enum kind kind;
-	const struct place *inside;
+	const char *key, *field;
+	const struct place *inside; /* of a message, or of each in an array or map */
 	size_t inside_n;
-	const char *const *words;
+	const char *const *words; /* of an enumeration that OCI writes as a word: its place here */
 };
 
-static void put_object(struct ck_writer *out, const struct place *places, size_t n,
+static void put_object(struct ck_nri_message *to, const struct place *places, size_t n,
 		       struct json_object *object);
 
-static void put_text(struct ck_writer *out, uint32_t field, struct json_object *json,
-		     bool empty_too)
+/* -1: it is none of them */
+static int64_t word(struct json_object *json, const char *const *words)
 {
 	size_t len;
 	const char *text = ck_info_text(json, &len);
-	if (text && (len || empty_too))
-		ck_writer_utf8(out, field, text, len);
-}
-
-static uint64_t word(struct json_object *json, const char *const *words)
-{
-	size_t len;
-	const char *text = ck_info_text(json, &len);
-	for (uint64_t i = 0; text && words[i]; i++)
+	for (int64_t i = 0; text && words[i]; i++)
 		if (!strcmp(words[i], text))
 			return i;
-	return 0;
+	return -1;
 }
 
-static void put_message(struct ck_writer *out, uint32_t field, const struct place *place,
-			struct json_object *object)
+/* a text, number or truth value; what is of another type counts as missing */
+static void put_value(struct ck_nri_message *to, const char *field, enum ck_takes takes,
+		      const char *const *words, struct json_object *json)
 {
-	if (!json_object_is_type(object, json_type_object))
-		return;
-	size_t opened = ck_writer_open(out, field);
-	put_object(out, place->inside, place->inside_n, object);
-	ck_writer_close(out, opened);
-}
-
-static void put_map(struct ck_writer *out, const struct place *place, struct json_object *object)
-{
-	if (!json_object_is_type(object, json_type_object))
-		return;
-	json_object_object_foreach(object, key, value) {
-		size_t opened = ck_writer_open(out, place->field);
-		ck_writer_utf8(out, CK_MAP_KEY, key, strlen(key));
-		if (place->kind == MAP)
-			put_text(out, CK_MAP_VALUE, value, false);
-		else
-			put_message(out, CK_MAP_VALUE, place, value);
-		ck_writer_close(out, opened);
+	size_t len = 0;
+	const char *text = ck_info_text(json, &len);
+	int64_t number = words ? word(json, words) : 0;
+	if (takes == CK_TAKES_TEXT && text) {
+		ck_message_text(to, field, text, len);
+	} else if (takes == CK_TAKES_BOOL && json_object_is_type(json, json_type_boolean)) {
+		ck_message_number(to, field, json_object_get_boolean(json));
+	} else if (takes == CK_TAKES_NUMBER && words && number >= 0) {
+		ck_message_number(to, field, number);
+	} else if (takes == CK_TAKES_NUMBER && json_object_is_type(json, json_type_int)) {
+		ck_message_offer(to, field, (int64_t)ck_info_number(json));
 	}
 }
 
-static void put_array(struct ck_writer *out, const struct place *place, struct json_object *array)
+static void put_map(struct ck_nri_message *to, const struct place *place,
+		    struct json_object *object)
 {
-	if (!json_object_is_type(array, json_type_array) || !json_object_array_length(array))
-		return;
-	bool packed = place->kind == NUMBERS || place->kind == WORDS;
-	bool wrapped = place->kind == SET_TEXTS;
-	size_t opened = packed || wrapped ? ck_writer_open(out, place->field) : 0;
+	json_object_object_foreach(object, key, value) {
+		struct ck_nri_message *pair = ck_message_item(to, place->field);
+		ck_nri_put_text(pair, "key", key);
+		if (!place->inside)
+			put_value(pair, "value", CK_TAKES_TEXT, NULL, value);
+		else if (json_object_is_type(value, json_type_object))
+			put_object(ck_message_item(pair, "value"), place->inside, place->inside_n,
+				   value);
+	}
+}
+
+static void put_array(struct ck_nri_message *to, const struct place *place, enum ck_takes takes,
+		      struct json_object *array)
+{
 	for (size_t i = 0; i < json_object_array_length(array); i++) {
 		struct json_object *item = json_object_array_get_idx(array, i);
-		if (place->kind == MESSAGES)
-			put_message(out, place->field, place, item);
-		else if (!packed)
-			put_text(out, wrapped ? 1 : place->field, item, true);
-		else if (out->r == 0)
-			out->r = ck_bytes_varint(&out->bytes, place->kind == WORDS
-								      ? word(item, place->words)
-								      : ck_info_number(item));
+		if (takes != CK_TAKES_MESSAGE)
+			put_value(to, place->field, takes, place->words, item);
+		else if (json_object_is_type(item, json_type_object))
+			put_object(ck_message_item(to, place->field), place->inside,
+				   place->inside_n, item);
 	}
-	if (packed || wrapped)
-		ck_writer_close(out, opened);
 }
 
-static void put_wrapped(struct ck_writer *out, const struct place *place, struct json_object *json)
-{
-	static const enum json_type types[] = { [SET_NUMBER] = json_type_int,
-						[SET_BOOL] = json_type_boolean,
-						[SET_TEXT] = json_type_string };
-	if (!json_object_is_type(json, types[place->kind]))
-		return;
-	size_t opened = ck_writer_open(out, place->field);
-	if (place->kind == SET_TEXT)
-		put_text(out, 1, json, false);
-	else
-		ck_writer_number(out, 1,
-				 place->kind == SET_BOOL ? (uint64_t)json_object_get_boolean(json)
-							 : ck_info_number(json));
-	ck_writer_close(out, opened);
-}
-
-static void put_object(struct ck_writer *out, const struct place *places, size_t n,
+static void put_object(struct ck_nri_message *to, const struct place *places, size_t n,
 		       struct json_object *object)
 {
 	for (const struct place *place = places; place < places + n; place++) {
 		struct json_object *value = ck_info_key(object, place->key);
-		if (!value)
-			continue;
-		switch (place->kind) {
-		case TEXT:
-			put_text(out, place->field, value, false);
-			break;
-		case NUMBER:
-			ck_writer_number(out, place->field, ck_info_number(value));
-			break;
-		case BOOL:
-			ck_writer_number(out, place->field,
-					 json_object_is_type(value, json_type_boolean) &&
-						 json_object_get_boolean(value));
-			break;
-		case WORD:
-			ck_writer_number(out, place->field, word(value, place->words));
-			break;
-		case MESSAGE:
-			put_message(out, place->field, place, value);
-			break;
-		case TEXTS:
-		case NUMBERS:
-		case WORDS:
-		case MESSAGES:
-		case SET_TEXTS:
-			put_array(out, place, value);
-			break;
-		case MAP:
-		case MAP_OF_MESSAGES:
-			put_map(out, place, value);
-			break;
-		case SET_NUMBER:
-		case SET_BOOL:
-		case SET_TEXT:
-			put_wrapped(out, place, value);
-			break;
-		}
+		bool list;
+		enum ck_takes takes = ck_message_takes(to, place->field, &list);
+		if (json_object_is_type(value, json_type_array) && list)
+			put_array(to, place, takes, value);
+		else if (json_object_is_type(value, json_type_object) &&
+			 takes == CK_TAKES_MESSAGE && list)
+			put_map(to, place, value);
+		else if (json_object_is_type(value, json_type_object) &&
+			 takes == CK_TAKES_MESSAGE)
+			put_object(ck_message_item(to, place->field), place->inside,
+				   place->inside_n, value);
+		else if (!list)
+			put_value(to, place->field, takes, place->words, value);
 	}
 }
 
 /* ---- the OCI runtime spec -------------------------------------------------------------------- */
 
-#define IS(key, field, kind)           { key, field, kind, NULL, 0, NULL }
-#define OF(key, field, kind, table)    { key, field, kind, table, CK_COUNT(table), NULL }
-#define NAMED(key, field, kind, names) { key, field, kind, NULL, 0, names }
+#define IS(key, field)           { key, field, NULL, 0, NULL }
+#define OF(key, field, table)    { key, field, table, CK_COUNT(table), NULL }
+#define NAMED(key, field, names) { key, field, NULL, 0, names }
 
-static const struct place namespace[] = { IS("type", 1, TEXT), IS("path", 2, TEXT) };
+static const struct place namespace[] = { IS("type", "type"), IS("path", "path") };
 
 static const struct place device[] = {
-	IS("path", 1, TEXT),
-	IS("type", 2, TEXT),
-	IS("major", 3, NUMBER),
-	IS("minor", 4, NUMBER),
-	IS("fileMode", 5, SET_NUMBER),
-	IS("uid", 6, SET_NUMBER),
-	IS("gid", 7, SET_NUMBER),
+	IS("path", "path"),
+	IS("type", "type"),
+	IS("major", "major"),
+	IS("minor", "minor"),
+	IS("fileMode", "file_mode"),
+	IS("uid", "uid"),
+	IS("gid", "gid"),
 };
 
 static const struct place memory[] = {
-	IS("limit", 1, SET_NUMBER),
-	IS("reservation", 2, SET_NUMBER),
-	IS("swap", 3, SET_NUMBER),
-	IS("kernel", 4, SET_NUMBER),
-	IS("kernelTCP", 5, SET_NUMBER),
-	IS("swappiness", 6, SET_NUMBER),
-	IS("disableOOMKiller", 7, SET_BOOL),
-	IS("useHierarchy", 8, SET_BOOL),
+	IS("limit", "limit"),
+	IS("reservation", "reservation"),
+	IS("swap", "swap"),
+	IS("kernel", "kernel"),
+	IS("kernelTCP", "kernel_tcp"),
+	IS("swappiness", "swappiness"),
+	IS("disableOOMKiller", "disable_oom_killer"),
+	IS("useHierarchy", "use_hierarchy"),
 };
 
 static const struct place cpu[] = {
-	IS("shares", 1, SET_NUMBER),
-	IS("quota", 2, SET_NUMBER),
-	IS("period", 3, SET_NUMBER),
-	IS("realtimeRuntime", 4, SET_NUMBER),
-	IS("realtimePeriod", 5, SET_NUMBER),
-	IS("cpus", 6, TEXT),
-	IS("mems", 7, TEXT),
+	IS("shares", "shares"),
+	IS("quota", "quota"),
+	IS("period", "period"),
+	IS("realtimeRuntime", "realtime_runtime"),
+	IS("realtimePeriod", "realtime_period"),
+	IS("cpus", "cpus"),
+	IS("mems", "mems"),
 };
 
-static const struct place hugepages[] = { IS("pageSize", 1, TEXT), IS("limit", 2, NUMBER) };
+static const struct place hugepages[] = { IS("pageSize", "page_size"), IS("limit", "limit") };
 
 static const struct place device_rule[] = {
-	IS("allow", 1, BOOL),
-	IS("type", 2, TEXT),
-	IS("major", 3, SET_NUMBER),
-	IS("minor", 4, SET_NUMBER),
-	IS("access", 5, TEXT),
+	IS("allow", "allow"),
+	IS("type", "type"),
+	IS("major", "major"),
+	IS("minor", "minor"),
+	IS("access", "access"),
 };
 
-static const struct place pids[] = { IS("limit", 1, NUMBER) };
+static const struct place pids[] = { IS("limit", "limit") };
 
 static const struct place resources[] = {
-	OF("memory", 1, MESSAGE, memory),
-	OF("cpu", 2, MESSAGE, cpu),
-	OF("hugepageLimits", 3, MESSAGES, hugepages),
-	IS("unified", 6, MAP),
-	OF("devices", 7, MESSAGES, device_rule),
-	OF("pids", 8, MESSAGE, pids),
+	OF("memory", "memory", memory),
+	OF("cpu", "cpu", cpu),
+	OF("hugepageLimits", "hugepage_limits", hugepages),
+	IS("unified", "unified"),
+	OF("devices", "devices", device_rule),
+	OF("pids", "pids", pids),
 };
 
 static const struct place seccomp_arg[] = {
-	IS("index", 1, NUMBER),
-	IS("value", 2, NUMBER),
-	IS("valueTwo", 3, NUMBER),
-	IS("op", 4, TEXT),
+	IS("index", "index"),
+	IS("value", "value"),
+	IS("valueTwo", "value_two"),
+	IS("op", "op"),
 };
 
 static const struct place syscall[] = {
-	IS("names", 1, TEXTS),
-	IS("action", 2, TEXT),
-	IS("errnoRet", 3, SET_NUMBER),
-	OF("args", 4, MESSAGES, seccomp_arg),
+	IS("names", "names"),
+	IS("action", "action"),
+	IS("errnoRet", "errno_ret"),
+	OF("args", "args", seccomp_arg),
 };
 
 static const struct place seccomp[] = {
-	IS("defaultAction", 1, TEXT),
-	IS("defaultErrnoRet", 2, SET_NUMBER),
-	IS("architectures", 3, TEXTS),
-	IS("flags", 4, TEXTS),
-	IS("listenerPath", 5, TEXT),
-	IS("listenerMetadata", 6, TEXT),
-	OF("syscalls", 7, MESSAGES, syscall),
+	IS("defaultAction", "default_action"),
+	IS("defaultErrnoRet", "default_errno"),
+	IS("architectures", "architectures"),
+	IS("flags", "flags"),
+	IS("listenerPath", "listener_path"),
+	IS("listenerMetadata", "listener_metadata"),
+	OF("syscalls", "syscalls", syscall),
 };
 
-static const struct place net_device[] = { IS("name", 1, TEXT) };
+static const struct place net_device[] = { IS("name", "name") };
 
 static const struct place rdt[] = {
-	IS("closID", 1, SET_TEXT),
-	IS("schemata", 2, SET_TEXTS),
-	IS("enableMonitoring", 3, SET_BOOL),
+	IS("closID", "clos_id"),
+	IS("schemata", "schemata"),
+	IS("enableMonitoring", "enable_monitoring"),
 };
 
 static const struct place container_linux[] = {
-	OF("namespaces", 1, MESSAGES, namespace),
-	OF("devices", 2, MESSAGES, device),
-	OF("resources", 3, MESSAGE, resources),
-	IS("cgroupsPath", 5, TEXT),
-	OF("seccomp", 8, MESSAGE, seccomp),
-	IS("sysctl", 9, MAP),
-	OF("netDevices", 10, MAP_OF_MESSAGES, net_device),
-	OF("intelRdt", 12, MESSAGE, rdt),
+	OF("namespaces", "namespaces", namespace),
+	OF("devices", "devices", device),
+	OF("resources", "resources", resources),
+	IS("cgroupsPath", "cgroups_path"),
+	OF("seccomp", "seccomp_policy", seccomp),
+	IS("sysctl", "sysctl"),
+	OF("netDevices", "net_devices", net_device),
+	OF("intelRdt", "rdt", rdt),
 };
 
 static const struct place pod_linux[] = {
-	IS("cgroupsPath", 4, TEXT),
-	OF("namespaces", 5, MESSAGES, namespace),
-	OF("resources", 6, MESSAGE, resources),
+	IS("cgroupsPath", "cgroups_path"),
+	OF("namespaces", "namespaces", namespace),
+	OF("resources", "resources", resources),
 };
 
 static const char *const io_classes[] = { "", "IOPRIO_CLASS_RT", "IOPRIO_CLASS_BE",
 					  "IOPRIO_CLASS_IDLE", NULL };
-static const struct place io_priority[] = { NAMED("class", 1, WORD, io_classes),
-					    IS("priority", 2, NUMBER) };
+static const struct place io_priority[] = { NAMED("class", "class", io_classes),
+					    IS("priority", "priority") };
 
 static const char *const policies[] = {
 	"",          "SCHED_OTHER", "SCHED_FIFO",     "SCHED_RR", "SCHED_BATCH",
@@ -381,138 +306,127 @@ static const char *const scheduler_flags[] = {
 	NULL,
 };
 static const struct place scheduler[] = {
-	NAMED("policy", 1, WORD, policies),
-	IS("nice", 2, NUMBER),
-	IS("priority", 3, NUMBER),
-	NAMED("flags", 4, WORDS, scheduler_flags),
-	IS("runtime", 5, NUMBER),
-	IS("deadline", 6, NUMBER),
-	IS("period", 7, NUMBER),
+	NAMED("policy", "policy", policies),
+	IS("nice", "nice"),
+	IS("priority", "priority"),
+	NAMED("flags", "flags", scheduler_flags),
+	IS("runtime", "runtime"),
+	IS("deadline", "deadline"),
+	IS("period", "period"),
 };
 
 static const struct place linux_process[] = {
-	IS("oomScoreAdj", 4, SET_NUMBER),
-	OF("ioPriority", 6, MESSAGE, io_priority),
-	OF("scheduler", 11, MESSAGE, scheduler),
+	IS("oomScoreAdj", "oom_score_adj"),
+	OF("ioPriority", "io_priority", io_priority),
+	OF("scheduler", "scheduler", scheduler),
 };
 
-static const struct place rlimit[] = { IS("type", 1, TEXT), IS("hard", 2, NUMBER),
-				       IS("soft", 3, NUMBER) };
+static const struct place rlimit[] = { IS("type", "type"), IS("hard", "hard"),
+				       IS("soft", "soft") };
 
-static const struct place user[] = { IS("uid", 1, NUMBER), IS("gid", 2, NUMBER),
-				     IS("additionalGids", 3, NUMBERS) };
+static const struct place user[] = { IS("uid", "uid"), IS("gid", "gid"),
+				     IS("additionalGids", "additional_gids") };
 
 static const struct place process[] = {
-	IS("args", 7, TEXTS),
-	IS("env", 8, TEXTS),
-	OF("rlimits", 13, MESSAGES, rlimit),
-	OF("user", 21, MESSAGE, user),
+	IS("args", "args"),
+	IS("env", "env"),
+	OF("rlimits", "rlimits", rlimit),
+	OF("user", "user", user),
 };
 
 static const struct place mount[] = {
-	IS("destination", 1, TEXT),
-	IS("type", 2, TEXT),
-	IS("source", 3, TEXT),
-	IS("options", 4, TEXTS),
+	IS("destination", "destination"),
+	IS("type", "type"),
+	IS("source", "source"),
+	IS("options", "options"),
 };
 
 static const struct place hook[] = {
-	IS("path", 1, TEXT),
-	IS("args", 2, TEXTS),
-	IS("env", 3, TEXTS),
-	IS("timeout", 4, SET_NUMBER),
+	IS("path", "path"),
+	IS("args", "args"),
+	IS("env", "env"),
+	IS("timeout", "timeout"),
 };
 
 static const struct place hooks[] = {
-	OF("prestart", 1, MESSAGES, hook),
-	OF("createRuntime", 2, MESSAGES, hook),
-	OF("createContainer", 3, MESSAGES, hook),
-	OF("startContainer", 4, MESSAGES, hook),
-	OF("poststart", 5, MESSAGES, hook),
-	OF("poststop", 6, MESSAGES, hook),
+	OF("prestart", "prestart", hook),
+	OF("createRuntime", "create_runtime", hook),
+	OF("createContainer", "create_container", hook),
+	OF("startContainer", "start_container", hook),
+	OF("poststart", "poststart", hook),
+	OF("poststop", "poststop", hook),
 };
 
-static const struct place outside[] = { OF("mounts", 9, MESSAGES, mount),
-					OF("hooks", 10, MESSAGE, hooks) };
+static const struct place outside[] = { OF("mounts", "mounts", mount),
+					OF("hooks", "hooks", hooks) };
 
-void ck_info_process(struct ck_writer *out, struct json_object *json)
+void ck_info_process(struct ck_nri_message *to, struct json_object *json)
 {
-	put_object(out, process, CK_COUNT(process), json);
+	put_object(to, process, CK_COUNT(process), json);
 }
 
-void ck_info_outside(struct ck_writer *out, struct json_object *spec)
+void ck_info_outside(struct ck_nri_message *to, struct json_object *spec)
 {
-	put_object(out, outside, CK_COUNT(outside), spec);
+	put_object(to, outside, CK_COUNT(outside), spec);
 }
 
-void ck_info_linux(struct ck_writer *out, struct json_object *oci_linux)
+void ck_info_linux(struct ck_nri_message *to, struct json_object *oci_linux)
 {
-	put_object(out, container_linux, CK_COUNT(container_linux), oci_linux);
+	put_object(to, container_linux, CK_COUNT(container_linux), oci_linux);
 }
 
-void ck_info_linux_process(struct ck_writer *out, struct json_object *json)
+void ck_info_linux_process(struct ck_nri_message *to, struct json_object *json)
 {
-	put_object(out, linux_process, CK_COUNT(linux_process), json);
+	put_object(to, linux_process, CK_COUNT(linux_process), json);
 }
 
-void ck_info_pod_linux(struct ck_writer *out, struct json_object *oci_linux)
+void ck_info_pod_linux(struct ck_nri_message *to, struct json_object *oci_linux)
 {
-	put_object(out, pod_linux, CK_COUNT(pod_linux), oci_linux);
+	put_object(to, pod_linux, CK_COUNT(pod_linux), oci_linux);
 }
 
 /* ---- CRI's messages -------------------------------------------------------------------------- */
 
-static const struct place profile[] = { IS("profile_type", 1, NUMBER),
-					IS("localhost_ref", 2, TEXT) };
+static const struct place profile[] = { IS("profile_type", "profile_type"),
+					IS("localhost_ref", "localhost_ref") };
 
-static const struct place context[] = { OF("seccomp", 7, MESSAGE, profile) };
+static const struct place context[] = { OF("seccomp", "seccomp_profile", profile) };
 
-static const struct place cdi_device[] = { IS("name", 1, TEXT) };
+static const struct place cdi_device[] = { IS("name", "name") };
 
-static const struct place cdi[] = { OF("CDI_devices", 20, MESSAGES, cdi_device) };
+static const struct place cdi[] = { OF("CDI_devices", "CDI_devices", cdi_device) };
 
-/* into a message of CRI, which resources.c converts to NRI's; each key names its field */
-static const struct place cri_hugepages[] = {
-	IS("page_size", CRI_HugepageLimit_page_size, TEXT),
-	IS("limit", CRI_HugepageLimit_limit, NUMBER),
-};
+/* of LinuxContainerResources; ck_resources has the rest */
+static const struct place cri_hugepages[] = { IS("page_size", "page_size"), IS("limit", "limit") };
 
 static const struct place cri_resources[] = {
-#define RESOURCE(name, kind) IS(#name, CRI_LinuxContainerResources_##name, kind)
-	RESOURCE(cpu_period, NUMBER),
-	RESOURCE(cpu_quota, NUMBER),
-	RESOURCE(cpu_shares, NUMBER),
-	RESOURCE(memory_limit_in_bytes, NUMBER),
-	RESOURCE(oom_score_adj, NUMBER),
-	RESOURCE(cpuset_cpus, TEXT),
-	RESOURCE(cpuset_mems, TEXT),
-	OF("hugepage_limits", CRI_LinuxContainerResources_hugepage_limits, MESSAGES, cri_hugepages),
-	RESOURCE(unified, MAP),
-	RESOURCE(memory_swap_limit_in_bytes, NUMBER),
-#undef RESOURCE
+	OF("hugepage_limits", "hugepage_limits", cri_hugepages),
+	IS("unified", "unified"),
 };
 
-void ck_info_seccomp_profile(struct ck_writer *out, struct json_object *json)
+void ck_info_seccomp_profile(struct ck_nri_message *to, struct json_object *json)
 {
-	put_object(out, context, CK_COUNT(context), json);
+	put_object(to, context, CK_COUNT(context), json);
 }
 
-void ck_info_cdi(struct ck_writer *out, struct json_object *config)
+void ck_info_cdi(struct ck_nri_message *to, struct json_object *config)
 {
-	put_object(out, cdi, CK_COUNT(cdi), config);
+	put_object(to, cdi, CK_COUNT(cdi), config);
 }
 
-void ck_info_resources(struct ck_writer *out, uint32_t field, struct json_object *json)
+void ck_info_resources(struct ck_nri_message *to, const char *path, struct json_object *json)
 {
-	struct ck_writer cri = { .r = 0 };
+	size_t len;
 	if (!json_object_is_type(json, json_type_object))
 		return;
-	put_object(&cri, cri_resources, CK_COUNT(cri_resources), json);
-	size_t opened = ck_writer_open(out, field);
-	if (out->r == 0)
-		out->r = cri.r;
-	if (out->r == 0)
-		out->r = ck_resources_from_cri(cri.bytes.p, cri.bytes.len, &out->bytes, NULL);
-	ck_writer_close(out, opened);
-	ck_bytes_free(&cri.bytes);
+	struct ck_nri_message *inner = ck_message_item(to, path);
+	for (const struct ck_resource *resource = ck_resources; resource->cri; resource++) {
+		struct json_object *value = ck_info_key(json, resource->name);
+		const char *text = ck_info_text(value, &len);
+		if (text && resource->text && len)
+			ck_message_text(inner, resource->path, text, len);
+		else if (!resource->text && ck_info_number(value))
+			ck_message_offer(inner, resource->path, (int64_t)ck_info_number(value));
+	}
+	put_object(inner, cri_resources, CK_COUNT(cri_resources), json);
 }

@@ -28,7 +28,7 @@
 /*
  * ck_describe_pod - PodSandbox of a PodSandboxStatusResponse
  * @ret_pod: empty before; yours. Return: 0, -CK_EMALFORMED (not the message, or without a status
- * and id), -CK_ENOMEM
+ * and id), -CK_ETOOBIG, -CK_ENOMEM
  */
 int ck_describe_pod(const void *response, size_t len, struct ck_bytes *ret_pod,
 		    struct ck_error *err);
@@ -44,7 +44,7 @@ int ck_describe_container(const void *response, size_t len, const char *sandbox_
  * ck_describe_request - Container of a CreateContainerRequest, before it exists. The defaults of
  * the image are unknown: without command and args there are no args, and env is the request's
  * @id: the one that plugins get. Return: 0, -CK_EMALFORMED (not the message, or without a
- * config), -CK_ENOMEM
+ * config), -CK_ETOOBIG, -CK_ENOMEM
  */
 int ck_describe_request(const void *request, size_t len, const char *id,
 			struct ck_bytes *ret_container, struct ck_error *err);

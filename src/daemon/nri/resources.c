@@ -1,17 +1,83 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "src/base/wire-writer.h"
 #include "src/cri/message.h"
 #include "src/daemon/nri/resources.h"
 
-/* a wrapper is written only for a value: 0 means "not set" in CRI */
-static void put_set(struct ck_writer *out, uint32_t field, uint64_t number)
+const struct ck_resource ck_resources[] = {
+#define NUMBER(name, path) { #name, CRI_LinuxContainerResources_##name, false, path }
+#define TEXT_OF(name, path) { #name, CRI_LinuxContainerResources_##name, true, path }
+	NUMBER(memory_limit_in_bytes, "memory.limit"),
+	NUMBER(memory_swap_limit_in_bytes, "memory.swap"),
+	NUMBER(cpu_shares, "cpu.shares"),
+	NUMBER(cpu_quota, "cpu.quota"),
+	NUMBER(cpu_period, "cpu.period"),
+	TEXT_OF(cpuset_cpus, "cpu.cpus"),
+	TEXT_OF(cpuset_mems, "cpu.mems"),
+	{ NULL, 0, false, NULL },
+};
+
+/* an entry of unified: key and value; or a limit of huge pages: size and number */
+static int put_inner(struct ck_nri_message *to, bool unified, struct ck_wire inside,
+		     struct ck_error *err)
 {
-	if (number)
-		ck_writer_value(out, field, number);
+	struct ck_fields entry;
+	int r = ck_fields_read(inside, &entry, err);
+	if (r < 0)
+		return r;
+	const struct ck_wire_field *key = ck_fields_get(&entry, CK_MAP_KEY),
+				   *value = ck_fields_get(&entry, CK_MAP_VALUE);
+	struct ck_nri_message *item = ck_message_item(to, unified ? "unified" : "hugepage_limits");
+	if (key)
+		ck_message_text(item, unified ? "key" : "page_size", key->data, key->len);
+	if (unified && value)
+		ck_message_text(item, "value", value->data, value->len);
+	if (!unified)
+		ck_message_number(item, "limit",
+				  (int64_t)ck_fields_number(&entry, CK_MAP_VALUE));
+	return 0;
 }
 
-static void put_text(struct ck_writer *out, uint32_t to, const struct ck_fields *cri, uint32_t from)
+int ck_resources_put(struct ck_nri_message *to, const void *cri, size_t len, struct ck_error *err)
 {
-	const struct ck_wire_field *field = ck_fields_get(cri, from);
+	struct ck_fields fields;
+	struct ck_wire_field field;
+	int r = ck_fields_read(ck_wire_begin(cri, len), &fields, err);
+	if (r < 0)
+		return r;
+	for (const struct ck_resource *resource = ck_resources; resource->cri; resource++) {
+		const struct ck_wire_field *text = ck_fields_get(&fields, resource->cri);
+		int64_t number = (int64_t)ck_fields_number(&fields, resource->cri);
+		if (resource->text && text && text->len)
+			ck_message_text(to, resource->path, text->data, text->len);
+		else if (!resource->text && number)
+			ck_message_number(to, resource->path, number);
+	}
+	struct ck_wire wire = fields.all;
+	while (r == 0 && ck_wire_next(&wire, &field, NULL) > 0) {
+		bool unified = field.number == CRI_LinuxContainerResources_unified;
+		if (field.type == CK_WIRE_BYTES &&
+		    (unified || field.number == CRI_LinuxContainerResources_hugepage_limits))
+			r = put_inner(to, unified, ck_wire_inside(&wire, &field), err);
+	}
+	return r;
+}
+
+int ck_resources_from_cri(const void *cri, size_t len, struct ck_bytes *ret_resources,
+			  struct ck_error *err)
+{
+	CK_AUTO_MESSAGE *resources = NULL;
+	int r = ck_message_new(CK_NRI_RESOURCES, &resources, err);
+	if (r == 0)
+		r = ck_resources_put(resources, cri, len, err);
+	return r < 0 ? r : ck_message_bytes(resources, ret_resources, err);
+}
+
+/* ---- to CRI ---------------------------------------------------------------------------------- */
+
+static void put_text(struct ck_writer *out, uint32_t to, const struct ck_fields *from_fields,
+		     uint32_t from)
+{
+	const struct ck_wire_field *field = ck_fields_get(from_fields, from);
 	if (field && field->len)
 		ck_writer_utf8(out, to, field->data, field->len);
 }
@@ -32,49 +98,6 @@ static int put_entry(struct ck_writer *out, uint32_t to, struct ck_wire inside,
 	ck_writer_close(out, opened);
 	return 0;
 }
-
-int ck_resources_from_cri(const void *cri, size_t len, struct ck_bytes *ret_resources,
-			  struct ck_error *err)
-{
-	struct ck_fields fields;
-	struct ck_wire_field field;
-	struct ck_writer out = { .bytes = *ret_resources };
-	int r = ck_fields_read(ck_wire_begin(cri, len), &fields, err);
-	if (r < 0)
-		return r;
-	uint64_t limit =
-		ck_fields_number(&fields, CRI_LinuxContainerResources_memory_limit_in_bytes);
-	uint64_t swap =
-		ck_fields_number(&fields, CRI_LinuxContainerResources_memory_swap_limit_in_bytes);
-	if (limit || swap) {
-		size_t memory = ck_writer_open(&out, 1);
-		put_set(&out, 1, limit);
-		put_set(&out, 3, swap);
-		ck_writer_close(&out, memory);
-	}
-	size_t before = out.bytes.len, cpu = ck_writer_open(&out, 2);
-	put_set(&out, 1, ck_fields_number(&fields, CRI_LinuxContainerResources_cpu_shares));
-	put_set(&out, 2, ck_fields_number(&fields, CRI_LinuxContainerResources_cpu_quota));
-	put_set(&out, 3, ck_fields_number(&fields, CRI_LinuxContainerResources_cpu_period));
-	put_text(&out, 6, &fields, CRI_LinuxContainerResources_cpuset_cpus);
-	put_text(&out, 7, &fields, CRI_LinuxContainerResources_cpuset_mems);
-	if (out.bytes.len == cpu)
-		out.bytes.len = before; /* the message is empty */
-	else
-		ck_writer_close(&out, cpu);
-	struct ck_wire wire = fields.all;
-	while (r == 0 && ck_wire_next(&wire, &field, NULL) > 0) {
-		uint32_t to = field.number == CRI_LinuxContainerResources_hugepage_limits ? 3
-			      : field.number == CRI_LinuxContainerResources_unified       ? 6
-											  : 0;
-		if (to && field.type == CK_WIRE_BYTES)
-			r = put_entry(&out, to, ck_wire_inside(&wire, &field), err);
-	}
-	*ret_resources = out.bytes;
-	return r < 0 ? r : out.r < 0 ? ck_nomem(err) : 0;
-}
-
-/* ---- to CRI ---------------------------------------------------------------------------------- */
 
 enum { NOWHERE, WRAPPED, TEXT, INSIDE, ENTRIES };
 

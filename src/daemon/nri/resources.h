@@ -6,13 +6,27 @@
  * distinguishes 0 and not set, CRI does not. oom_score_adj is a resource in CRI, and a field of the
  * container in NRI. Bytes in, bytes out.
  */
+#include "hooks/wire/nri-message.h"
 #include "src/base/error.h"
-#include "src/base/wire-writer.h"
+
+/* the single values of LinuxContainerResources: their names and numbers in CRI, and their paths in
+ * LinuxResources */
+struct ck_resource {
+	const char *name;
+	uint32_t cri; /* 0: the end */
+	bool text;
+	const char *path;
+};
+extern const struct ck_resource ck_resources[];
 
 /*
- * ck_resources_from_cri - the LinuxResources of a LinuxContainerResources; a value of 0 or "" is
- * left out
- * @ret_resources: appended to. Return: 0, -CK_EMALFORMED, -CK_ENOMEM
+ * ck_resources_put - write the values of a LinuxContainerResources into @to, a LinuxResources; a
+ * value of 0 or "" is left out. Return: 0, -CK_EMALFORMED
+ */
+int ck_resources_put(struct ck_nri_message *to, const void *cri, size_t len, struct ck_error *err);
+/*
+ * ck_resources_from_cri - the same, encoded
+ * @ret_resources: appended to. Return: 0, -CK_EMALFORMED, -CK_ETOOBIG, -CK_ENOMEM
  */
 int ck_resources_from_cri(const void *cri, size_t len, struct ck_bytes *ret_resources,
 			  struct ck_error *err);
