@@ -176,11 +176,6 @@ void ck_hidden_set_unref(struct ck_hidden_set *hidden)
 
 /* ---- asking a set ---------------------------------------------------------------------------- */
 
-static const char *text(const char *s)
-{
-	return s ? s : "";
-}
-
 bool ck_hidden_set_has(const struct ck_hidden_set *hidden, uint64_t begun_seq,
 		       const struct ck_object *object)
 {
@@ -198,11 +193,11 @@ bool ck_hidden_set_has(const struct ck_hidden_set *hidden, uint64_t begun_seq,
 	struct ck_key key = {
 		.kind = kind,
 		.attempt = object->attempt,
-		.pod_namespace = text(object->pod_namespace),
-		.pod_name = text(object->pod_name),
-		.pod_uid = text(object->pod_uid),
-		.sandbox_id = text(object->sandbox_id),
-		.container = text(object->container_name),
+		.pod_namespace = ck_or_empty(object->pod_namespace),
+		.pod_name = ck_or_empty(object->pod_name),
+		.pod_uid = ck_or_empty(object->pod_uid),
+		.sandbox_id = ck_or_empty(object->sandbox_id),
+		.container = ck_or_empty(object->container_name),
 	};
 	const struct hidden_key wanted = { .key = &key };
 	const struct hidden_key *found =

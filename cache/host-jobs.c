@@ -193,8 +193,7 @@ struct ck_job *ck_jobs_collect(struct ck_cache *cache)
 		DL_APPEND(jobs, job);
 	}
 	while ((t = ck_machine_take_resolve(m))) {
-		struct ck_turn *turn =
-			(struct ck_turn *)(void *)((char *)t - offsetof(struct ck_turn, m));
+		struct ck_turn *turn = CK_OWNER_OF(t, struct ck_turn, m);
 		struct ck_job *job = job_new(cache, JOB_RESOLVE, NULL);
 		if (!job || !(job->texts[0] = ck_strdup(ck_fingerprint_image(turn->fp)))) {
 			if (job)

@@ -393,12 +393,9 @@ static void end_round(struct ck_cache *cache)
 	ck_round_write(cache);
 	pthread_mutex_lock(&cache->lock);
 	while ((m = ck_machine_answered(cache->machine)))
-		ck_turn_ready((struct ck_turn *)(void *)((char *)m - offsetof(struct ck_turn, m)),
-			      ck_turn_outcome(m));
+		ck_turn_ready(CK_OWNER_OF(m, struct ck_turn, m), ck_turn_outcome(m));
 	while ((removal = ck_machine_removed(cache->machine)))
-		ck_turn_ready((struct ck_turn *)(void *)((char *)removal -
-							 offsetof(struct ck_turn, removal)),
-			      removal->outcome);
+		ck_turn_ready(CK_OWNER_OF(removal, struct ck_turn, removal), removal->outcome);
 	cache->due = ck_machine_due(cache->machine);
 	/* a row that is still dirty could not be written, or the database refuses it */
 	if ((cache->volatile_rounds || ck_machine_dirty(cache->machine)) &&

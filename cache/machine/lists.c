@@ -6,11 +6,6 @@
  */
 #include "cache/machine/machine-int.h"
 
-void ck_list_expired(struct ck_machine *m, enum ck_kind kind)
-{
-	m->lists[kind].wanted = true;
-}
-
 unsigned ck_machine_take_lists(struct ck_machine *m)
 {
 	unsigned kinds = 0;

@@ -55,12 +55,6 @@ struct ck_machine {
 	struct ck_counters counters;
 };
 
-/* an object may leave out a name, which counts as empty */
-static inline const char *ck_or_empty(const char *s)
-{
-	return s ? s : "";
-}
-
 /* for texts */
 static inline unsigned ck_seconds_since(const struct ck_machine *m, uint64_t since)
 {
@@ -276,9 +270,6 @@ void ck_duplicate(struct ck_machine *m, const struct ck_key *key, const struct c
 bool ck_list_counts(uint64_t begun_seq, uint64_t than);
 bool ck_object_has_key(const struct ck_object *o, const struct ck_key *key);
 bool ck_object_alive(const struct ck_object *o);
-
-/* lists.c */
-void ck_list_expired(struct ck_machine *m, enum ck_kind kind);
 
 /* conflict.c */
 /* does the uid of a key belong to a pod of another name (K9)? @err says so */

@@ -76,22 +76,19 @@ static void entry_expired(struct ck_machine *m, struct ck_entry *e)
 	}
 }
 
-#define TIMER_OWNER(timer, type) ((type *)(void *)((char *)(timer)-offsetof(type, timer)))
-
 void ck_machine_expire(struct ck_machine *m)
 {
 	struct ck_timer *timer;
 	ck_event_begin(m);
 	while ((timer = ck_timers_pop(&m->timers, m->now))) {
 		if (timer->of == CK_TIMER_TURN)
-			ck_turn_expired(m, TIMER_OWNER(timer, struct ck_mturn));
+			ck_turn_expired(m, CK_OWNER_OF(timer, struct ck_mturn, timer));
 		else if (timer->of == CK_TIMER_ENTRY)
-			entry_expired(m, TIMER_OWNER(timer, struct ck_entry));
+			entry_expired(m, CK_OWNER_OF(timer, struct ck_entry, timer));
 		else if (timer->of == CK_TIMER_REMOVAL)
-			ck_removal_expired(m, TIMER_OWNER(timer, struct ck_removal));
+			ck_removal_expired(m, CK_OWNER_OF(timer, struct ck_removal, timer));
 		else
-			ck_list_expired(
-				m, (enum ck_kind)(TIMER_OWNER(timer, struct ck_list) - m->lists));
+			CK_OWNER_OF(timer, struct ck_list, timer)->wanted = true;
 	}
 	ck_event_end(m);
 }

@@ -40,6 +40,15 @@ static inline void ck_close_auto(int *fd)
 #define CK_AUTO_CLOSE __attribute__((cleanup(ck_close_auto)))
 #define CK_TAKE_FD(fd) __extension__({ int ck_taken_ = (fd); (fd) = -1; ck_taken_; })
 
+/* a name that is left out counts as empty */
+static inline const char *ck_or_empty(const char *s)
+{
+	return s ? s : "";
+}
+
+/* the struct whose @member @p points to */
+#define CK_OWNER_OF(p, type, member) ((type *)(void *)((char *)(p)-offsetof(type, member)))
+
 #define CK_COUNT(a) (sizeof(a) / sizeof(*(a)))
 
 /* CK_NEVER(x): x cannot be true. If it is, a test build aborts, and a release takes the caller's

@@ -7,11 +7,6 @@ struct ck_conflict_known {
 	char *uid;
 };
 
-static const char *text(const char *s)
-{
-	return s ? s : "";
-}
-
 /* READY ones come first, so that two of them are neighbours. Older ones come before newer ones, so
  * that every list gives the same pair. */
 static int by_uid(const void *a, const void *b)
@@ -23,7 +18,7 @@ static int by_uid(const void *a, const void *b)
 		r = (y->condition == CK_CONDITION_READY) - (x->condition == CK_CONDITION_READY);
 	if (!r)
 		r = (x->created_at > y->created_at) - (x->created_at < y->created_at);
-	return r ? r : strcmp(text(x->id), text(y->id));
+	return r ? r : strcmp(ck_or_empty(x->id), ck_or_empty(y->id));
 }
 
 static int known_compare(const void *a, const void *b)
@@ -35,8 +30,8 @@ static int known_compare(const void *a, const void *b)
 
 static bool other_pod(const struct ck_object *a, const struct ck_object *b)
 {
-	return strcmp(text(a->pod_name), text(b->pod_name)) ||
-	       strcmp(text(a->pod_namespace), text(b->pod_namespace));
+	return strcmp(ck_or_empty(a->pod_name), ck_or_empty(b->pod_name)) ||
+	       strcmp(ck_or_empty(a->pod_namespace), ck_or_empty(b->pod_namespace));
 }
 
 void ck_conflicts_fini(struct ck_conflicts *conflicts)

@@ -274,11 +274,6 @@ static void host_resolve_image(struct ck_job *job, const char *image, void *user
 
 /* ---- list ------------------------------------------------------------------------------------ */
 
-static const char *text(const char *s)
-{
-	return s ? s : "";
-}
-
 static void tell_conflict(enum ck_conflict_what what, const struct ck_object *a,
 			  const struct ck_object *b, void *userdata)
 {
@@ -287,13 +282,14 @@ static void tell_conflict(enum ck_conflict_what what, const struct ck_object *a,
 	if (what == CK_CONFLICT_READY)
 		ck_log(CK_LOG_WARNING,
 		       "uid conflict: pod uid %s of %s/%s has two ready sandboxes, %s and %s",
-		       a->pod_uid, text(a->pod_namespace), text(a->pod_name), a->id, b->id);
+		       a->pod_uid, ck_or_empty(a->pod_namespace), ck_or_empty(a->pod_name), a->id,
+		       b->id);
 	else
 		ck_log(CK_LOG_WARNING,
 		       "uid conflict: pod uid %s belongs to %s/%s (sandbox %s) and to %s/%s "
 		       "(sandbox %s)",
-		       a->pod_uid, text(a->pod_namespace), text(a->pod_name), a->id,
-		       text(b->pod_namespace), text(b->pod_name), b->id);
+		       a->pod_uid, ck_or_empty(a->pod_namespace), ck_or_empty(a->pod_name), a->id,
+		       ck_or_empty(b->pod_namespace), ck_or_empty(b->pod_name), b->id);
 }
 
 void ck_hosting_saw(struct ck_daemon *daemon, const struct ck_object *objects, size_t n)
