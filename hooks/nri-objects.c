@@ -228,6 +228,8 @@ int ck_nri_object_described(struct ck_nri *nri, struct ck_nri_object *object, co
 		char *nri_id = ck_strndup((const char *)id, id_len);
 		struct ck_nri_object *other =
 			nri_id ? ck_nri_object_find(nri, object->kind, nri_id) : NULL;
+		if (other == object) /* from the id it was asked about to the runtime's */
+			other = NULL;
 		if (!nri_id || other || object->gone) {
 			free(nri_id);
 			ck_blob_unref(blob);

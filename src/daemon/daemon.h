@@ -60,6 +60,9 @@ struct ck_daemon {
 	struct ck_exits *exits;         /* nri-exits.c */
 	struct ck_consulted *consulted; /* nri-before-create.c */
 	uint64_t consulted_n;           /* number of the last one */
+	/* nri-call-steps.c: has the runtime UpdatePodSandboxResources? Unknown again when it has
+	 * been away */
+	enum { CK_POD_UPDATES_UNKNOWN, CK_POD_UPDATES_MISSING, CK_POD_UPDATES_THERE } pod_updates;
 	bool stopping;                  /* after SIGTERM: no new calls */
 	unsigned creating;              /* create calls at the runtime */
 };

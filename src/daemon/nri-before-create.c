@@ -32,7 +32,7 @@ struct ck_consult {
 	char alias[CK_ALIAS_LEN + 1];
 };
 
-struct ck_consulted { /* a request that was sent */
+struct ck_consulted {              /* a request that was sent */
 	struct ck_consulted *next; /* older */
 	uint64_t number;
 	struct ck_key *key;
@@ -122,10 +122,15 @@ static int adjusted(const struct ck_consult *consult, const struct ck_nri_result
 		    struct ck_bytes *out, struct ck_error *err)
 {
 	CK_AUTO_BYTES struct ck_bytes changed = { 0 };
+	/* where nobody has heard of the id, it is not needed */
+	bool known = ck_plugging_wanted(consult->call->daemon,
+					CK_NRI_BIT(CREATE_CONTAINER) |
+						CK_NRI_BIT(VALIDATE_CONTAINER_ADJUSTMENT));
 	int r = ck_apply_adjustment(consult->request.p, consult->request.len, result->adjustment,
 				    result->adjustment_len, result->owners, result->owners_len,
-				    &changed, err);
-	return r < 0 ? r : ck_apply_alias(changed.p, changed.len, consult->alias, out, err);
+				    known ? &changed : out, err);
+	return r < 0 || !known ? r
+			       : ck_apply_alias(changed.p, changed.len, consult->alias, out, err);
 }
 
 static void answered(const struct ck_nri_result *result, void *userdata)

@@ -35,17 +35,17 @@ typedef void step_fn(struct ck_life *life);
 struct ck_life {
 	struct ck_life *prev, *next;
 	struct ck_daemon *daemon;
-	struct ck_call *call;       /* detached once its client is gone */
-	struct ck_bytes request;    /* a detached call's */
+	struct ck_call *call;    /* detached once its client is gone */
+	struct ck_bytes request; /* a detached call's */
 	step_fn *const *at;
 	struct ck_unary_call *rpc;
-	bool agrees;                /* plugins may refuse it */
-	bool telling;               /* an event is under way; NRI calls back */
-	bool cut;                   /* it ends when NRI calls back */
-	bool waits;                 /* for an older one of the same pod */
-	struct ck_objects members;  /* containers of the pod */
+	bool agrees;               /* plugins may refuse it */
+	bool telling;              /* an event is under way; NRI calls back */
+	bool cut;                  /* it ends when NRI calls back */
+	bool waits;                /* for an older one of the same pod */
+	struct ck_objects members; /* containers of the pod */
 	size_t member;
-	bool member_stopped;        /* the one at @member: by us, just now */
+	bool member_stopped;          /* the one at @member: by us, just now */
 	struct ck_unary_reply answer; /* the runtime's to the call itself */
 };
 
@@ -588,13 +588,50 @@ static void ask_update(struct ck_life *life)
 	ask_plugins(life, &call);
 }
 
+static void probed(struct ck_unary_reply *reply, void *userdata)
+{
+	struct ck_life *life = userdata;
+	int grpc = reply->status.code;
+	life->rpc = NULL;
+	if (grpc == CK_GRPC_UNAVAILABLE || grpc == CK_GRPC_DEADLINE_EXCEEDED) { /* says nothing */
+		fail_status(life, &reply->status);
+		return;
+	}
+	life->daemon->pod_updates =
+		grpc == CK_GRPC_UNIMPLEMENTED ? CK_POD_UPDATES_MISSING : CK_POD_UPDATES_THERE;
+	if (grpc == CK_GRPC_UNIMPLEMENTED)
+		ck_log(CK_LOG_INFO, "the runtime has no UpdatePodSandboxResources: plugins are not "
+				    "told UpdatePodSandbox");
+	step(life);
+}
+
+/* A runtime from before this call must not let plugins hear of an update that never comes. Only its
+ * answer tells: so it is asked once, for the pod without an id, which no runtime has. */
+static void probe_update_pod(struct ck_life *life)
+{
+	static step_fn *const pass_on[] = { forward, answer };
+	struct ck_bytes nothing = { 0 };
+	switch (life->daemon->pod_updates) {
+	case CK_POD_UPDATES_UNKNOWN:
+		ask(life, "UpdatePodSandboxResources", 0, &nothing, probed);
+		break;
+	case CK_POD_UPDATES_MISSING:
+		life->at = pass_on;
+		step(life);
+		break;
+	case CK_POD_UPDATES_THERE:
+		next_step(life);
+		break;
+	}
+}
+
 static void ask_update_pod(struct ck_life *life)
 {
 	CK_AUTO_BYTES struct ck_bytes overhead = { 0 }, resources = { 0 };
 	struct ck_nri_call call = { .event = CK_NRI_UPDATE_POD_SANDBOX, .pod_id = life->call->id };
 	struct ck_error err = { 0 };
-	if (resources_of(request_of(life), CRI_UpdatePodSandboxResourcesRequest_overhead,
-			 &overhead, &err) < 0 ||
+	if (resources_of(request_of(life), CRI_UpdatePodSandboxResourcesRequest_overhead, &overhead,
+			 &err) < 0 ||
 	    resources_of(request_of(life), CRI_UpdatePodSandboxResourcesRequest_resources,
 			 &resources, &err) < 0) {
 		fail_error(life, &err);
@@ -616,8 +653,8 @@ static step_fn *const stop_steps[] = { forward, tell_stop, answer };
 static step_fn *const remove_steps[] = { stop_first, tell_remove, forward, answer };
 static step_fn *const start_steps[] = { ask_start, forward, tell_post_start, answer };
 static step_fn *const update_steps[] = { ask_update, forward, tell_post_update, answer };
-static step_fn *const update_pod_steps[] = { ask_update_pod, forward, tell_post_update_pod,
-					     answer };
+static step_fn *const update_pod_steps[] = { probe_update_pod, ask_update_pod, forward,
+					     tell_post_update_pod, answer };
 
 #define ENDS_CONTAINER (CK_NRI_BIT(STOP_CONTAINER) | CK_NRI_BIT(REMOVE_CONTAINER))
 #define ENDS_POD       (CK_NRI_BIT(STOP_POD_SANDBOX) | CK_NRI_BIT(REMOVE_POD_SANDBOX))

@@ -387,6 +387,7 @@ void ck_plugging_introduce(struct ck_daemon *daemon)
 	const struct ck_bytes *message = ck_upstream_introduced(daemon->upstream);
 	struct ck_fields answer;
 	char name[CK_TEXT_MAX + 1], version[CK_TEXT_MAX + 1];
+	daemon->pod_updates = CK_POD_UPDATES_UNKNOWN;
 	if (!daemon->nri ||
 	    ck_fields_read(ck_wire_begin(message->p, message->len), &answer, NULL) < 0)
 		return;

@@ -36,7 +36,8 @@ static void take_heard(struct stage *s)
 		const char *from = s->w->peer.heard + s->heard, *end = strchr(from, '\n');
 		snprintf(line, sizeof(line), "%.*s", (int)(end - from), from);
 		s->heard += (size_t)(end - from) + 1;
-		if (!strncmp(line, "List", 4) || strstr(line, "Status"))
+		if (!strncmp(line, "List", 4) || strstr(line, "Status") ||
+		    !strcmp(line, "UpdatePodSandboxResources")) /* of no pod */
 			continue;
 		if (strstr(line, " timeout 0"))
 			*strstr(line, " timeout 0") = '\0';
@@ -108,10 +109,8 @@ static struct stage *stage_new(void (*configure)(struct ck_conf *conf))
 	return s;
 }
 
-static void plugin_comes_again(struct stage *s)
+static void plugin_meets(struct stage *s)
 {
-	s->plugin = plugin_dial(s->w->daemon.conf.nri.socket, "10-a");
-	assert_non_null(s->plugin);
 	s->plugin->called = called;
 	s->plugin->userdata = s;
 	world_settle(s->w);
@@ -120,6 +119,13 @@ static void plugin_comes_again(struct stage *s)
 		world_settle(s->w);
 	}
 	assert_true(s->plugin->synchronized);
+}
+
+static void plugin_comes_again(struct stage *s)
+{
+	s->plugin = plugin_dial(s->w->daemon.conf.nri.socket, "10-a");
+	assert_non_null(s->plugin);
+	plugin_meets(s);
 }
 
 static void plugin_comes(struct stage *s)
@@ -142,6 +148,12 @@ static int set_up_before_create(void **state)
 	struct stage *s = stage_new(before_create);
 	plugin_comes(s);
 	*state = s;
+	return 0;
+}
+
+static int set_up_before_create_alone(void **state)
+{
+	*state = stage_new(before_create);
 	return 0;
 }
 
@@ -475,6 +487,25 @@ static void a_refused_update_is_not_passed_on(void **state)
 				      "told PostUpdatePodSandbox s1");
 }
 
+/* it is found out once, before plugins hear of the first */
+static void a_runtime_without_pod_updates_tells_plugins_of_none(void **state)
+{
+	struct stage *s = *state;
+	peer_plan(&s->w->peer, "UpdatePodSandboxResources")->grpc = CK_GRPC_UNAVAILABLE;
+	assert_int_equal(call(s, "UpdatePodSandboxResources", "s1"), CK_GRPC_UNAVAILABLE);
+	assert_string_equal(story(s), "");
+	peer_plan(&s->w->peer, "UpdatePodSandboxResources")->grpc = CK_GRPC_UNIMPLEMENTED;
+	assert_int_equal(call(s, "UpdatePodSandboxResources", "s1"), CK_GRPC_UNIMPLEMENTED);
+	assert_int_equal(call(s, "UpdatePodSandboxResources", "s1"), CK_GRPC_UNIMPLEMENTED);
+	assert_string_equal(story(s), "UpdatePodSandboxResources s1; UpdatePodSandboxResources s1");
+	/* another runtime comes, which has it */
+	peer_plan(&s->w->peer, "UpdatePodSandboxResources")->grpc = 0;
+	ck_plugging_introduce(&s->w->daemon);
+	assert_int_equal(call(s, "UpdatePodSandboxResources", "s1"), CK_GRPC_OK);
+	assert_string_equal(story(s), "told UpdatePodSandbox s1; UpdatePodSandboxResources s1; "
+				      "told PostUpdatePodSandbox s1");
+}
+
 static void a_plugins_own_update_and_eviction_go_to_the_runtime(void **state)
 {
 	struct stage *s = *state;
@@ -566,6 +597,39 @@ static void what_plugins_change_is_in_the_request(void **state)
 	assert_int_equal(plugin_count(s->plugin, CK_NRI_POST_CREATE_CONTAINER, NULL), 1);
 	ask_end(&a);
 	plugin_bytes_free(&reply);
+}
+
+/* before-create, and no plugin is asked: the request is the kubelet's own, and plugins know the
+ * container by its id */
+static void without_anybody_to_ask_there_is_no_other_id(void **state)
+{
+	struct stage *s = *state;
+	struct ask a;
+	peer_plan(&s->w->peer, "CreateContainer")->hold = true;
+	create(s, &a, "alone", 0);
+	const struct ck_bytes *sent = peer_request(&s->w->peer, "CreateContainer");
+	assert_non_null(sent);
+	assert_null(memmem(sent->p, sent->len, "crikeep.io", 10));
+	peer_release(&s->w->peer, "CreateContainer");
+	world_settle(s->w);
+	assert_int_equal(a.grpc, CK_GRPC_OK);
+	ask_end(&a);
+	s->plugin = plugin_dial(s->w->daemon.conf.nri.socket, "10-a");
+	assert_non_null(s->plugin);
+	s->plugin->mask = CK_NRI_BIT(START_CONTAINER);
+	plugin_meets(s);
+	peer_plan(&s->w->peer, "CreateContainer")->hold = true;
+	create(s, &a, "new", 0);
+	sent = peer_request(&s->w->peer, "CreateContainer");
+	assert_non_null(sent);
+	assert_null(memmem(sent->p, sent->len, "crikeep.io", 10));
+	peer_release(&s->w->peer, "CreateContainer");
+	world_settle(s->w);
+	assert_int_equal(a.grpc, CK_GRPC_OK);
+	ask_end(&a);
+	const char *id = s->w->peer.objects[s->w->peer.objects_n - 1].id;
+	assert_int_equal(call(s, "StartContainer", id), CK_GRPC_OK);
+	assert_string_equal(plugin_last(s->plugin, CK_NRI_START_CONTAINER)->container, id);
 }
 
 static void a_container_plugins_refuse_is_not_made(void **state)
@@ -790,7 +854,7 @@ static void no_memory_while_plugins_are_asked_is_survived(void **state)
 	plugin_bytes_free(&reply);
 }
 
-#define TEST(name)       cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name)        cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 #define TEST_BEFORE(name) cmocka_unit_test_setup_teardown(name, set_up_before_create, tear_down)
 
 int main(void)
@@ -812,6 +876,7 @@ int main(void)
 		TEST(an_end_nobody_asks_about_is_looked_for),
 		TEST(an_update_goes_out_as_plugins_want_it),
 		TEST(a_refused_update_is_not_passed_on),
+		TEST(a_runtime_without_pod_updates_tells_plugins_of_none),
 		TEST(a_plugins_own_update_and_eviction_go_to_the_runtime),
 		TEST_BEFORE(what_plugins_change_is_in_the_request),
 		TEST_BEFORE(a_container_plugins_refuse_is_not_made),
@@ -819,6 +884,8 @@ int main(void)
 		TEST_BEFORE(a_creation_superseded_while_plugins_are_asked_is_not_made),
 		TEST_BEFORE(a_pod_is_removed_while_plugins_are_asked_about_a_container),
 		TEST_BEFORE(a_creation_begun_again_is_the_same),
+		cmocka_unit_test_setup_teardown(without_anybody_to_ask_there_is_no_other_id,
+						set_up_before_create_alone, tear_down),
 		TEST(on_commit_a_change_comes_too_late_and_the_next_fails_early),
 		TEST(the_daemon_ends_whatever_is_under_way),
 		cmocka_unit_test(no_memory_leaves_nothing_behind),
