@@ -138,7 +138,8 @@
 #define CK_NRI_CHANGES_MAX 1024u
 /* mounts, variables and so on of one container that they may change; an env has hundreds */
 #define CK_NRI_ENTRIES_MAX 4096u
-/* these and the container, unpacked; a message of 4 MiB takes 10 to 40 */
+/* these and the container, unpacked; or what a host writes or reads by names of fields: a message
+ * of 4 MiB takes 10 to 40 */
 #define CK_NRI_MERGE_MAX   (64u << 20)
 /* descriptions asked of the host at once; it makes as many calls for evictions */
 #define CK_NRI_DESCRIBE_AT_ONCE 8u
