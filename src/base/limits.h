@@ -210,7 +210,8 @@
 #define CK_LIST_AGAIN_MAX   (5 * CK_NS_PER_S)
 /* after so long an absence a waiting turn may send its request once more (K8) */
 #define CK_RESEND_AFTER     (5 * CK_NS_PER_S)
-/* pauses between tries to destroy (K18), and to write a row that the database refuses; they double */
+/* pauses between tries to destroy (K18), and to write a row that the database refuses; they
+ * double */
 #define CK_BACKOFF_MIN      (1 * CK_NS_PER_S)
 #define CK_BACKOFF_MAX      (60 * CK_NS_PER_S)
 /* how long the id of what was destroyed stays hidden, for lists that are older (K21) */
