@@ -181,7 +181,7 @@ void callers_finish(struct world *w, int object)
 	o->turn = -1;
 	o->since = w->now;
 	w->tally.kept += r == CK_KEPT;
-	if (r == CK_HAND_BACK && c->object < 0)
+	if (r == CK_HAND_BACK && !c->over) /* its caller may have been answered by a list */
 		hand(w, c);
 	else if (r != CK_WAIT)
 		c->over = true;
