@@ -57,21 +57,25 @@ SHAPE(container_metadata, 0, 0, TELLS(CRI_ContainerMetadata_name, CONTAINER_NAME
 SHAPE(sandbox, CK_SANDBOX, CK_SHAPE_STATE, /* and PodSandboxStatus */
       TELLS(CRI_PodSandbox_id, ID), INSIDE(CRI_PodSandbox_metadata, sandbox_metadata),
       TELLS(CRI_PodSandbox_state, STATE), TELLS(CRI_PodSandbox_created_at, CREATED_AT));
-SHAPE(container, CK_CONTAINER, CK_SHAPE_STATE, TELLS(CRI_Container_id, ID),
+SHAPE(container, CK_CONTAINER, CK_SHAPE_STATE | CK_SHAPE_HOLDS, TELLS(CRI_Container_id, ID),
       TELLS(CRI_Container_pod_sandbox_id, SANDBOX_ID),
       INSIDE(CRI_Container_metadata, container_metadata), TELLS(CRI_Container_state, STATE),
-      TELLS(CRI_Container_created_at, CREATED_AT), TELLS(CRI_Container_labels, LABELS));
-SHAPE(container_status, CK_CONTAINER, CK_SHAPE_STATE, TELLS(CRI_ContainerStatus_id, ID),
+      TELLS(CRI_Container_created_at, CREATED_AT), TELLS(CRI_Container_labels, LABELS),
+      TELLS(CRI_Container_annotations, ANNOTATIONS));
+SHAPE(container_status, CK_CONTAINER, CK_SHAPE_STATE | CK_SHAPE_HOLDS,
+      TELLS(CRI_ContainerStatus_id, ID),
       INSIDE(CRI_ContainerStatus_metadata, container_metadata),
       TELLS(CRI_ContainerStatus_state, STATE),
       TELLS(CRI_ContainerStatus_created_at, CREATED_AT),
-      TELLS(CRI_ContainerStatus_labels, LABELS));
+      TELLS(CRI_ContainerStatus_labels, LABELS),
+      TELLS(CRI_ContainerStatus_annotations, ANNOTATIONS));
 SHAPE(sandbox_attributes, 0, 0, TELLS(CRI_PodSandboxAttributes_id, ID),
       INSIDE(CRI_PodSandboxAttributes_metadata, sandbox_metadata));
-SHAPE(container_attributes, 0, 0, TELLS(CRI_ContainerAttributes_id, ID),
+SHAPE(container_attributes, 0, CK_SHAPE_HOLDS, TELLS(CRI_ContainerAttributes_id, ID),
       INSIDE(CRI_ContainerAttributes_metadata, container_metadata),
-      TELLS(CRI_ContainerAttributes_labels, LABELS));
-SHAPE(container_stats, CK_CONTAINER, 0, /* and WindowsContainerStats */
+      TELLS(CRI_ContainerAttributes_labels, LABELS),
+      TELLS(CRI_ContainerAttributes_annotations, ANNOTATIONS));
+SHAPE(container_stats, CK_CONTAINER, CK_SHAPE_HOLDS, /* and WindowsContainerStats */
       INSIDE(CRI_ContainerStats_attributes, container_attributes));
 SHAPE(os_sandbox_stats, 0, CK_SHAPE_HOLDS, /* and WindowsPodSandboxStats */
       OBJECT(CRI_LinuxPodSandboxStats_containers, container_stats));
@@ -99,9 +103,9 @@ LIST(list_sandbox_metrics, sandbox_metrics);
 SHAPE(about_sandbox, CK_SANDBOX, CK_SHAPE_STATE | CK_SHAPE_HOLDS,
       INSIDE(CRI_PodSandboxStatusResponse_status, sandbox),
       OBJECT(CRI_PodSandboxStatusResponse_containers_statuses, container_status));
-SHAPE(about_container, CK_CONTAINER, CK_SHAPE_STATE,
+SHAPE(about_container, CK_CONTAINER, CK_SHAPE_STATE | CK_SHAPE_HOLDS,
       INSIDE(CRI_PodSandboxStatusResponse_status, container_status));
-SHAPE(about_container_stats, CK_CONTAINER, 0,
+SHAPE(about_container_stats, CK_CONTAINER, CK_SHAPE_HOLDS,
       INSIDE(CRI_PodSandboxStatusResponse_status, container_stats));
 SHAPE(about_sandbox_stats, CK_SANDBOX, CK_SHAPE_HOLDS,
       INSIDE(CRI_PodSandboxStatusResponse_status, sandbox_stats));

@@ -183,6 +183,18 @@ static int decide(struct walk *w, enum ck_kind kind, unsigned flags, const struc
 	return hidden;
 }
 
+/* is this entry of a map of annotations crikeep's own? */
+static int is_own(struct ck_wire entry, struct ck_error *err)
+{
+	struct span key = { 0 };
+	struct ck_wire_field field;
+	int r;
+	while ((r = ck_wire_next(&entry, &field, err)) > 0)
+		if (field.type == CK_WIRE_BYTES && field.number == CK_MAP_KEY)
+			key = (struct span){ field.data, field.len };
+	return r < 0 ? r : same(key, CK_ALIAS_ANNOTATION, strlen(CK_ALIAS_ANNOTATION));
+}
+
 /* ---- cutting --------------------------------------------------------------------------------- */
 
 static int walk_object(struct walk *w, const struct ck_shape *shape, struct ck_wire wire,
@@ -210,6 +222,9 @@ static int walk_inside(struct walk *w, const struct ck_shape *shape, struct ck_w
 		else if (place && place->use == CK_USE_INSIDE)
 			r = walk_inside(w, place->inside, ck_wire_inside(&wire, &field), around,
 					&inner);
+		else if (place && place->use == CK_USE_ANNOTATIONS &&
+			 (r = is_own(ck_wire_inside(&wire, &field), w->err)) > 0)
+			r = CK_FILTER_EMPTIED;
 		if (r < 0)
 			return r;
 		/* all the room at once: the result is never longer than what was read */

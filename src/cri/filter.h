@@ -2,7 +2,8 @@
 #ifndef CK_CRI_FILTER_H
 #define CK_CRI_FILTER_H
 /*
- * Objects in answers. Hidden objects are cut out of the wire form. Everything else is copied byte
+ * Objects in answers. Hidden objects are cut out of the wire form, and so is the annotation that is
+ * crikeep's own. Everything else is copied byte
  * for byte, so fields that this code does not know survive. Pure: bytes in, bytes out.
  */
 #include "src/base/bytes.h"
@@ -19,6 +20,13 @@
  * Return: 1 hide it, 0 show it, or an error.
  */
 typedef int ck_hides_fn(const struct ck_object *object, bool id_only, void *userdata);
+
+/*
+ * With nri.adjust before-create, plugins are told of a container before the runtime has chosen its
+ * id. They get an id of ours, and know the container by it from then on. It is kept in this
+ * annotation, which neither plugins nor clients are shown.
+ */
+#define CK_ALIAS_ANNOTATION "crikeep.io/nri-id"
 
 enum ck_filtered { CK_FILTER_AS_IT_CAME = 0, CK_FILTER_CUT = 1, CK_FILTER_EMPTIED = 2 };
 

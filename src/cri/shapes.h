@@ -22,6 +22,7 @@ enum ck_use {
 	CK_USE_STATE,
 	CK_USE_CREATED_AT,
 	CK_USE_LABELS,  /* a map; it names the pod of a container */
+	CK_USE_ANNOTATIONS, /* a map */
 	CK_USE_SUBJECT, /* an event's id: its sandbox's, or that of a container in it */
 	CK_USE_INSIDE,  /* a message that says more about the same object */
 	CK_USE_OBJECT,  /* each occurrence is an object of its own */
@@ -39,7 +40,7 @@ struct ck_place {
 
 #define CK_SHAPE_STATE   1u /* it has a state; state 0 is not on the wire */
 #define CK_SHAPE_ID_ONLY 2u /* it has nothing of the object but its id */
-#define CK_SHAPE_HOLDS   4u /* it has objects in it, at some depth */
+#define CK_SHAPE_HOLDS   4u /* it has objects or annotations in it, at some depth */
 
 struct ck_shape {
 	enum ck_kind object; /* what the message is about; 0: the same as the message around it */

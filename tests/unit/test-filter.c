@@ -635,6 +635,60 @@ static void labels_are_a_map(void **state)
 	ck_bytes_free(&message);
 }
 
+static int shows_all(const struct ck_object *object, bool id_only, void *userdata)
+{
+	(void)object;
+	(void)id_only;
+	(void)userdata;
+	return 0;
+}
+
+/* wherever a container's annotations are; those of others are passed on as they are */
+static void our_own_annotation_is_cut(void **state)
+{
+	static const struct {
+		const char *rpc;
+		uint32_t outer[2]; /* from the message to the one with the annotations; 0: none */
+		uint32_t annotations;
+	} cases[] = {
+		{ "ListContainers", { 1, 0 }, 9 },
+		{ "StreamContainers", { 1, 0 }, 9 },
+		{ "ContainerStatus", { 1, 0 }, 13 },
+		{ "PodSandboxStatus", { 3, 0 }, 13 },
+		{ "GetContainerEvents", { 5, 0 }, 13 },
+		{ "ContainerStats", { 1, 1 }, 4 },
+		{ "ListContainerStats", { 1, 1 }, 4 },
+	};
+	(void)state;
+	for (size_t i = 0; i < CK_COUNT(cases); i++) {
+		struct ck_bytes made[2] = { 0 }, out = { 0 };
+		for (int own = 0; own < 2; own++) {
+			struct ck_bytes inner = { 0 }, around = { 0 };
+			put_text(&inner, 1, "id");
+			put_pair(&inner, cases[i].annotations, "a", "1");
+			if (own)
+				put_pair(&inner, cases[i].annotations, CK_ALIAS_ANNOTATION, "2");
+			put_pair(&inner, cases[i].annotations, "crikeep.io/nri-id2", "3");
+			put_unknown(&inner);
+			if (cases[i].outer[1])
+				put(&around, cases[i].outer[1], &inner);
+			put(&made[own], cases[i].outer[0], cases[i].outer[1] ? &around : &inner);
+		}
+		const struct ck_cri_method *method = ck_cri_method_named(cases[i].rpc);
+		assert_int_equal(ck_filter_response(method, made[0].p, made[0].len, shows_all, NULL,
+						    &out, NULL, NULL),
+				 CK_FILTER_AS_IT_CAME);
+		assert_int_equal(ck_filter_response(method, made[1].p, made[1].len, shows_all, NULL,
+						    &out, NULL, NULL),
+				 CK_FILTER_CUT);
+		assert_int_equal(out.len, made[0].len);
+		assert_memory_equal(out.p, made[0].p, out.len);
+		ck_bytes_free(&out);
+		ck_bytes_free(&made[0]);
+		ck_bytes_free(&made[1]);
+	}
+}
+
 static void a_state_is_read_as_cri_numbers_it(void **state)
 {
 	static const struct {
@@ -917,6 +971,7 @@ int main(void)
 		cmocka_unit_test(an_id_that_cannot_be_is_nobodys),
 		cmocka_unit_test(a_status_in_pieces_is_one),
 		cmocka_unit_test(labels_are_a_map),
+		cmocka_unit_test(our_own_annotation_is_cut),
 		cmocka_unit_test(a_state_is_read_as_cri_numbers_it),
 		cmocka_unit_test(a_container_in_a_sandbox_has_its_pod_without_labels),
 		cmocka_unit_test(labels_of_a_container_come_before_what_its_sandbox_says),

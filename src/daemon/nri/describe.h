@@ -16,14 +16,9 @@
  */
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/cri/filter.h" /* CK_ALIAS_ANNOTATION */
 
-/*
- * With nri.adjust before-create, plugins are told of a container before the runtime has chosen its
- * id. They get an id of ours, and know the container by it from then on. It is kept in this
- * annotation, which plugins are not shown.
- */
-#define CK_ALIAS_ANNOTATION "crikeep.io/nri-id"
-#define CK_ALIAS_LEN        64u /* lower case hex digits, like ids of containerd and CRI-O */
+#define CK_ALIAS_LEN 64u /* lower case hex digits, like ids of containerd and CRI-O */
 
 /*
  * ck_describe_pod - PodSandbox of a PodSandboxStatusResponse
