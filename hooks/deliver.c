@@ -129,7 +129,7 @@ static int fill_validation(struct ck_dispatch *dispatch, struct ck_nri_delivery 
 	DL_FOREACH (dispatch->nri->plugins, plugin)
 		/* one that has not answered was not consulted */
 		if (ck_plugin_joined(plugin) && ck_recipient_find(dispatch->object, plugin) &&
-		    plugin->state != CK_PLUGIN_OVERDUE && n < CK_COUNT(names))
+		    !plugin->overdue_since && n < CK_COUNT(names))
 			names[n++] = plugin->name;
 	int r = ck_adjust_validation(dispatch->adjust, dispatch->pod ? dispatch->pod->bytes : NULL,
 				     dispatch->pod ? dispatch->pod->len : 0, names, n, &bytes, err);
@@ -196,11 +196,21 @@ static bool may_refuse(const struct ck_dispatch *dispatch, const struct ck_plugi
 	return !ck_nri_event_tears_down(dispatch->event) && plugin->policy >= policy;
 }
 
-/* one that hangs harms itself: an overdue plugin is waited for only where its silence fails the
- * event (H5) */
+/* It owes an answer for too long. Or it has no list yet, because the host takes so long to describe
+ * what there is. */
+static bool is_late(const struct ck_plugin *plugin)
+{
+	const struct ck_nri *nri = plugin->nri;
+	return plugin->overdue_since ||
+	       (plugin->state == CK_PLUGIN_LISTING && plugin->listing &&
+		ck_nri_now(nri) - plugin->listing >= nri->request_timeout);
+}
+
+/* one that hangs harms itself: a late plugin is waited for only where its silence fails the event
+ * (H5) */
 static bool is_waited_for(const struct ck_dispatch *dispatch, const struct ck_plugin *plugin)
 {
-	return plugin->state != CK_PLUGIN_OVERDUE || may_refuse(dispatch, plugin, CK_NRI_FAIL);
+	return !is_late(plugin) || may_refuse(dispatch, plugin, CK_NRI_FAIL);
 }
 
 bool ck_dispatch_waits(const struct ck_dispatch *dispatch)
@@ -235,6 +245,8 @@ static bool deliver_to(struct ck_dispatch *dispatch, struct ck_plugin *plugin,
 	}
 	recipient->announcing += ck_nri_event_announces(dispatch->event);
 	recipient->stopping += ck_nri_event_stops(dispatch->event);
+	if (ck_nri_event_stops(dispatch->event))
+		dispatch->object->stop_begun = true;
 	dispatch->told += dispatch->event == dispatch->asked;
 	note_told(dispatch, plugin);
 	bool waits = is_waited_for(dispatch, plugin);
@@ -355,6 +367,8 @@ void ck_dispatch_deliver(struct ck_dispatch *dispatch)
 {
 	struct ck_recipient *recipient = NULL;
 	struct ck_plugin *plugin;
+	if (ck_nri_event_removes(dispatch->event))
+		dispatch->object->remove_begun = true;
 	while (!dispatch->at && !dispatch->refused && !dispatch->cancelled &&
 	       dispatch->phase == CK_DISPATCH_DELIVER &&
 	       (plugin = next_plugin(dispatch, &recipient))) {

@@ -139,8 +139,6 @@ static int begin(struct ck_nri *nri, const struct ck_nri_call *call, const struc
 		if (told && call->event == CK_NRI_CREATE_CONTAINER)
 			find_consulted(dispatch);
 	}
-	if (dispatch->object && ck_nri_event_stops(call->event))
-		dispatch->object->stop_begun = true; /* from now on it is in no list (H1) */
 	DL_APPEND(nri->dispatches, dispatch);
 	return 0;
 }
@@ -192,12 +190,13 @@ static const char *next_name(const char **at, size_t *ret_len)
 	return *ret_len ? name : NULL;
 }
 
-/* From @from on. Two connections may have one name: then both hear the end of what one was told. */
+/* From @from on. Two connections may have one name: then both hear the end of what one was told.
+ * One whose snapshot is still to come gets from that what exists (H1). */
 static struct ck_plugin *named(struct ck_plugin *from, const char *name, size_t len)
 {
 	for (struct ck_plugin *plugin = from; plugin; plugin = plugin->next)
-		if (ck_plugin_joined(plugin) && strlen(plugin->name) == len &&
-		    !memcmp(plugin->name, name, len))
+		if (ck_plugin_joined(plugin) && !plugin->want_snapshot &&
+		    strlen(plugin->name) == len && !memcmp(plugin->name, name, len))
 			return plugin;
 	return NULL;
 }
@@ -282,8 +281,9 @@ static bool step(struct ck_dispatch *dispatch)
 	    ck_dispatch_has_recipients(dispatch, stop)) {
 		dispatch->then = dispatch->event; /* nobody hears Remove before Stop (R31) */
 		dispatch->event = stop;
-		object->stop_begun = true;
 	}
+	/* who joins from now on hears no Stop at all */
+	object->stop_begun = object->stop_begun || ck_nri_event_removes(dispatch->event);
 	/* the last time to learn the pid that StopContainer tells */
 	bool keeps_pid = dispatch->event == CK_NRI_POST_START_CONTAINER &&
 			 ck_dispatch_has_recipients(dispatch, CK_NRI_STOP_CONTAINER);

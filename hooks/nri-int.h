@@ -106,7 +106,9 @@ struct ck_nri_object {
 	bool described;   /* by the host, not only by its key */
 	/* chosen for in this life of the process: the told list of the cache is not used (H3) */
 	bool ours;
-	bool stop_begun;
+	/* Its Stop was queued for somebody, its Remove is being sent: who joins from now on does
+	 * not hear it (H1). A container that is described as stopped counts, too. */
+	bool stop_begun, remove_begun;
 	bool gone;        /* out of the index */
 	struct ck_recipient *recipients;
 	struct ck_nri_object *prev, *next; /* of nri->objects; gone: of nri->ended */
@@ -148,9 +150,6 @@ enum ck_plugin_state {
 	CK_PLUGIN_LISTING,       /* a recipient; the host describes the objects of its list */
 	CK_PLUGIN_SYNCHRONIZING, /* Synchronize is sent */
 	CK_PLUGIN_READY,
-	/* it owes an answer for longer than it was given: its events wait, and nobody waits for it
-	 * but events that its silence fails (H5) */
-	CK_PLUGIN_OVERDUE,
 	CK_PLUGIN_REFUSED,       /* closed when its answer is sent */
 	CK_PLUGIN_CLOSED,        /* freed by ck_plugins_free_closed() */
 };
@@ -183,7 +182,10 @@ struct ck_plugin {
 	uint64_t since, due; /* due: of the handshake's step */
 	uint32_t call;       /* in flight; 0: none */
 	uint64_t call_due;   /* of it */
-	uint64_t overdue_since; /* 0: it is not OVERDUE */
+	/* since then it has owed an answer, to an event or to Synchronize, for longer than
+	 * request_timeout: its events wait, and nobody waits for it but events that its silence
+	 * fails (H5). 0: it does not */
+	uint64_t overdue_since;
 	/* the event in flight; NULL: call is of the handshake, or it was forgotten */
 	struct ck_nri_delivery *in_flight;
 	struct ck_nri_delivery *queue;
@@ -503,8 +505,8 @@ struct ck_nri {
 	struct ck_plugin *plugins; /* in index order, unregistered ones first */
 	uint64_t serial;
 	bool plugin_closed; /* one is CLOSED */
-	bool plugin_joined; /* one has become a recipient: dispatches may wait for it (H3) */
-	bool plugin_overdue; /* one has become OVERDUE: dispatches may no longer wait for it (H5) */
+	bool plugin_joined; /* one has its snapshot: dispatches may wait for it (H3) */
+	bool plugin_overdue; /* one has become overdue: dispatches may no longer wait for it (H5) */
 	struct ck_nri_gone gone[CK_NRI_GONE_MAX]; /* the oldest first */
 	size_t gone_n;
 	struct ck_nri_object *objects; /* all in the index; and two ways to find one */

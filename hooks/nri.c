@@ -214,7 +214,7 @@ void ck_nri_stop_impl(struct ck_nri *nri)
 	ck_nri_unlisten(nri);
 	for (struct ck_plugin *plugin = nri->stopping ? NULL : nri->plugins; plugin;
 	     plugin = plugin->next) {
-		if (plugin->state != CK_PLUGIN_READY && plugin->state != CK_PLUGIN_OVERDUE)
+		if (plugin->state != CK_PLUGIN_READY)
 			continue;
 		/* nobody waits for its answer */
 		ck_ttrpc_call(plugin->ttrpc, CK_NRI_SERVICE_PLUGIN, "Shutdown", NULL, 0,
@@ -346,7 +346,8 @@ static void write_status(struct ck_nri *nri, uint64_t now)
 static uint64_t due_of(const struct ck_nri *nri)
 {
 	uint64_t due = ck_dispatches_due(nri), at;
-	if (nri->dispatches_done || nri->plugin_closed || nri->log_n || ck_host_calls_ready(nri))
+	if (nri->dispatches_done || nri->plugin_closed || nri->plugin_joined || nri->log_n ||
+	    ck_host_calls_ready(nri))
 		return 0;
 	for (const struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next) {
 		if (plugin->want_snapshot || plugin->want_launch)
@@ -413,6 +414,7 @@ static void take_snapshot(struct ck_nri *nri, struct ck_plugin *plugin)
 	int r = ck_synchronize_snapshot(plugin);
 	pthread_mutex_lock(&nri->lock);
 	plugin->want_snapshot = false;
+	nri->plugin_joined = true;
 	if (r < 0)
 		ck_plugin_close(plugin, CK_LOG_ERROR, "existing objects cannot be listed: %s",
 				ck_strerror(-r));

@@ -70,7 +70,7 @@ struct ck_plugin *ck_plugin_find(const struct ck_nri *nri, uint64_t serial)
 
 bool ck_plugin_joined(const struct ck_plugin *plugin)
 {
-	return plugin->state >= CK_PLUGIN_LISTING && plugin->state <= CK_PLUGIN_OVERDUE;
+	return plugin->state >= CK_PLUGIN_LISTING && plugin->state <= CK_PLUGIN_READY;
 }
 
 bool ck_plugins_has(const struct ck_nri *nri, const char *name)
@@ -93,9 +93,11 @@ const char *ck_plugins_absent(const struct ck_nri *nri)
 
 /* ---- what is shown of them ------------------------------------------------------------------- */
 
-static const char *state_name(enum ck_plugin_state state)
+static const char *state_name(const struct ck_plugin *plugin)
 {
-	switch (state) {
+	if (plugin->overdue_since && ck_plugin_joined(plugin))
+		return "overdue";
+	switch (plugin->state) {
 	case CK_PLUGIN_CONNECTED:
 	case CK_PLUGIN_REFUSED:
 		break;
@@ -106,8 +108,6 @@ static const char *state_name(enum ck_plugin_state state)
 		return "synchronizing";
 	case CK_PLUGIN_READY:
 		return "ready";
-	case CK_PLUGIN_OVERDUE:
-		return "overdue";
 	case CK_PLUGIN_CLOSED:
 		return CK_STATUS_GONE;
 	}
@@ -119,7 +119,7 @@ void ck_plugin_show(const struct ck_plugin *plugin, struct ck_nri_plugin *ret_sh
 	*ret_shown = (struct ck_nri_plugin){
 		.size = sizeof(*ret_shown),
 		.name = plugin->name,
-		.state = state_name(plugin->state),
+		.state = state_name(plugin),
 		.policy = plugin->policy,
 		.keep_connected = plugin->keep_connected,
 		.launched = plugin->launched >= 0,

@@ -4,8 +4,10 @@
  * is a recipient, and events are queued for it. It is told which objects exist (synchronize.c), and
  * after that it gets its events (plugin-queue.c).
  *
- *   CONNECTED -> REGISTERED -> LISTING -> SYNCHRONIZING -> READY <-> OVERDUE    any -> CLOSED
+ *   CONNECTED -> REGISTERED -> LISTING -> SYNCHRONIZING -> READY    any -> CLOSED
  *       '-> REFUSED -> CLOSED
+ *
+ * While it is SYNCHRONIZING or READY it may be overdue, too.
  *
  * No connection is closed for a reason that passes: a plugin's stub cannot be started again after a
  * failed start.
@@ -215,7 +217,7 @@ static void configured(struct ck_plugin *plugin, const struct ck_ttrpc_answer *a
 			   plugin->name, nri->runtime_name);
 	/* a recipient before its snapshot is taken, so that nothing is lost in between (R1, R2) */
 	plugin->state = CK_PLUGIN_LISTING;
-	plugin->want_snapshot = nri->changed = nri->plugin_joined = true;
+	plugin->want_snapshot = nri->changed = true;
 }
 
 /* ---- its calls, its answers ------------------------------------------------------------------ */
@@ -336,9 +338,8 @@ static void on_answer(uint32_t call, bool known, const struct ck_ttrpc_answer *a
 	if (delivery && ck_plugin_resend(plugin, delivery, answer->code))
 		return;
 	plugin->call_due = CK_NRI_FOREVER;
-	if (plugin->state == CK_PLUGIN_OVERDUE) {
+	if (plugin->overdue_since) {
 		ck_nri_log(nri, CK_LOG_INFO, "plugin %s: answers again", plugin->name);
-		plugin->state = CK_PLUGIN_READY;
 		plugin->overdue_since = 0;
 		nri->changed = true;
 	}
@@ -365,20 +366,34 @@ uint64_t ck_plugin_due(const struct ck_plugin *plugin)
 	return due;
 }
 
+/* the call that it owes an answer to */
+static const char *call_name(const struct ck_plugin *plugin)
+{
+	switch (plugin->state) {
+	case CK_PLUGIN_REGISTERED:
+		return "Configure";
+	case CK_PLUGIN_SYNCHRONIZING:
+		return "Synchronize";
+	default:
+		return ck_nri_event_name(plugin->in_flight->event);
+	}
+}
+
 static void overdue(struct ck_plugin *plugin, uint64_t now)
 {
 	struct ck_nri *nri = plugin->nri;
 	char span[CK_DURATION_TEXT];
-	plugin->state = CK_PLUGIN_OVERDUE;
 	plugin->overdue_since = now;
-	plugin->call_due = plugin->keep_connected
-				   ? CK_NRI_FOREVER
-				   : now + CK_NRI_OVERDUE_TIMES * nri->request_timeout;
+	if (plugin->state == CK_PLUGIN_SYNCHRONIZING)
+		plugin->call_due = plugin->due;
+	else
+		plugin->call_due = plugin->keep_connected
+					   ? CK_NRI_FOREVER
+					   : now + CK_NRI_OVERDUE_TIMES * nri->request_timeout;
 	plugin->late++;
 	nri->plugin_overdue = nri->changed = true;
 	snprintf(plugin->last_error, sizeof(plugin->last_error), "%s: no answer within %s",
-		 ck_nri_event_name(plugin->in_flight->event),
-		 ck_duration_print(nri->request_timeout, span));
+		 call_name(plugin), ck_duration_print(nri->request_timeout, span));
 	ck_nri_log(nri, CK_LOG_WARNING, "plugin %s: overdue: %s; its events wait", plugin->name,
 		   plugin->last_error);
 }
@@ -386,18 +401,17 @@ static void overdue(struct ck_plugin *plugin, uint64_t now)
 /* a call was not answered by call_due */
 static void unanswered(struct ck_plugin *plugin, uint64_t now)
 {
-	uint64_t given = (1 + CK_NRI_OVERDUE_TIMES) * plugin->nri->request_timeout;
+	const struct ck_nri *nri = plugin->nri;
+	uint64_t given = plugin->state == CK_PLUGIN_READY
+				 ? (1 + CK_NRI_OVERDUE_TIMES) * nri->request_timeout
+			 : plugin->state == CK_PLUGIN_SYNCHRONIZING ? nri->synchronize_timeout
+								    : nri->request_timeout;
 	char span[CK_DURATION_TEXT];
-	if (plugin->state == CK_PLUGIN_READY)
+	if (ck_plugin_joined(plugin) && !plugin->overdue_since && now < plugin->due)
 		overdue(plugin, now);
-	else if (plugin->state == CK_PLUGIN_OVERDUE)
-		ck_plugin_close(plugin, CK_LOG_ERROR, "%s: no answer within %s",
-				ck_nri_event_name(plugin->in_flight->event),
-				ck_duration_print(given, span));
 	else
-		ck_plugin_close(plugin, CK_LOG_ERROR, "%s: no answer in time",
-				plugin->state == CK_PLUGIN_REGISTERED ? "Configure"
-								      : "Synchronize");
+		ck_plugin_close(plugin, CK_LOG_ERROR, "%s: no answer within %s", call_name(plugin),
+				ck_duration_print(given, span));
 }
 
 void ck_plugin_timers(struct ck_plugin *plugin, uint64_t now)

@@ -39,13 +39,14 @@ static int snapshot_has(const struct ck_told *told, void *userdata)
 	struct ck_nri_object *object = ck_nri_object_ensure(nri, told->kind, told->id, told);
 	if (!object) {
 		r = -CK_ENOMEM;
-	} else if (object->stop_begun || ck_recipient_find(object, plugin)) {
-		/* its Stop has begun (H1), or it comes as an event */
+	} else if (object->remove_begun || ck_recipient_find(object, plugin)) {
+		/* plugins are told that it is gone (H1), or it comes as an event */
 	} else if ((plugin->items_n == plugin->items_room && grow(plugin) < 0) ||
 		   !(recipient = ck_recipient_add(object, plugin))) {
 		r = -CK_ENOMEM;
 	} else {
 		recipient->listed = true;
+		recipient->stopped = object->stop_begun; /* then only Remove is to come */
 		object->entry = told->entry;
 		plugin->items[plugin->items_n++] =
 			(struct ck_synchronize_item){ .object = ck_nri_object_ref(object) };
@@ -62,7 +63,7 @@ int ck_synchronize_snapshot(struct ck_plugin *plugin)
 
 /* ---- descriptions ---------------------------------------------------------------------------- */
 
-/* It has gone, or has stopped by itself. It is not listed, so the plugin hears nothing of it. */
+/* It is not listed, so the plugin hears nothing of it. */
 static void leave_out(struct ck_plugin *plugin, struct ck_synchronize_item *item)
 {
 	ck_recipient_drop(item->object, plugin);
@@ -70,6 +71,7 @@ static void leave_out(struct ck_plugin *plugin, struct ck_synchronize_item *item
 	ck_blob_unref(CK_TAKE(item->description));
 }
 
+/* does its description say so? */
 static bool has_stopped(const struct ck_blob *container)
 {
 	struct ck_wire wire = ck_wire_begin(container->bytes, container->len);
@@ -79,6 +81,18 @@ static bool has_stopped(const struct ck_blob *container)
 		if (field.number == CONTAINER_STATE && field.type == CK_WIRE_VARINT)
 			state = field.value;
 	return state == CONTAINER_STOPPED;
+}
+
+/* as it is known now. A list that shows a container stopped tells what its Stop would tell. */
+static void list(const struct ck_plugin *plugin, struct ck_synchronize_item *item)
+{
+	struct ck_nri_object *object = item->object;
+	struct ck_recipient *recipient = ck_recipient_find(object, plugin);
+	item->description = ck_blob_ref(object->description);
+	if (object->kind == CK_CONTAINER && has_stopped(item->description))
+		object->stop_begun = true;
+	if (recipient && object->kind == CK_CONTAINER && has_stopped(item->description))
+		recipient->stopped = true;
 }
 
 /* the host could not ask the runtime: this says nothing about the object */
@@ -104,9 +118,7 @@ static void described(struct ck_nri_job *host_call, int grpc, const void *bytes,
 		ck_nri_log(plugin->nri, CK_LOG_DEBUG, "%.64s cannot be described: %s",
 			   item->object->id, *err.text ? err.text : ck_grpc_name(grpc));
 	} else {
-		item->description = ck_blob_ref(item->object->description);
-		if (item->object->kind == CK_CONTAINER && has_stopped(item->description))
-			leave_out(plugin, item);
+		list(plugin, item);
 	}
 	ck_synchronize_continue(plugin);
 }
@@ -150,6 +162,15 @@ static struct ck_synchronize_item *next_item(struct ck_plugin *plugin)
 	return NULL;
 }
 
+/* nobody waits longer for its answer than for that to an event (H5) */
+static void called(struct ck_plugin *plugin, uint64_t left)
+{
+	struct ck_nri *nri = plugin->nri;
+	nri->changed = true;
+	if (nri->request_timeout < left)
+		plugin->call_due = ck_nri_now(nri) + nri->request_timeout;
+}
+
 static void send_next(struct ck_plugin *plugin)
 {
 	struct ck_bytes message = { 0 };
@@ -179,22 +200,22 @@ static void send_next(struct ck_plugin *plugin)
 	if (r < 0)
 		ck_plugin_close(plugin, CK_LOG_ERROR, "out of memory");
 	else if (ck_plugin_call(plugin, "Synchronize", &message, left) == 0)
-		plugin->nri->changed = true;
+		called(plugin, left);
 	ck_bytes_free(&message);
 }
 
-/* One broken object must not keep plugins from connecting (R4). It is left out, with the containers
- * in it. */
-static void leave_out_failed(struct ck_plugin *plugin)
+/* One broken object must not keep plugins from connecting (R4), and what is not in the list counts
+ * as gone. So it is listed as it was described last; at first that is by its id and its names. */
+static void list_failed(struct ck_plugin *plugin)
 {
 	for (size_t i = 0; i < plugin->items_n; i++) {
 		struct ck_synchronize_item *item = &plugin->items[i];
 		if (!item->object || item->description)
 			continue;
 		ck_nri_log(plugin->nri, CK_LOG_ERROR,
-			   "plugin %s is not told of %.64s: the runtime does not describe it",
+			   "plugin %s is not told all of %.64s: the runtime does not describe it",
 			   plugin->name, item->object->id);
-		leave_out(plugin, item);
+		list(plugin, item);
 	}
 	plugin->items_failed = 0;
 }
@@ -205,7 +226,7 @@ static bool wait_for_host(struct ck_plugin *plugin)
 {
 	uint64_t now = ck_nri_now(plugin->nri);
 	if (now - plugin->listing >= CK_NRI_DESCRIBE_MAX && !plugin->items_away) {
-		leave_out_failed(plugin);
+		list_failed(plugin);
 		return false;
 	}
 	if (now - plugin->listing >= CK_NRI_DESCRIBE_MAX) {

@@ -11,10 +11,10 @@
 const char *ck_update_target(struct ck_nri *nri, const struct ck_plugin *plugin, const char *id)
 {
 	struct ck_nri_object *object = ck_nri_object_find(nri, CK_CONTAINER, id);
-	if (!object || !*object->id)
+	if (!object || !*object->id || object->stop_begun)
 		return NULL;
 	const struct ck_recipient *recipient = plugin ? ck_recipient_find(object, plugin) : NULL;
-	if (plugin && (!recipient || !recipient->told || recipient->stopped))
+	if (plugin && (!recipient || !recipient->told))
 		return NULL;
 	return object->id;
 }

@@ -118,7 +118,8 @@ struct ck_nri_host {
 	/* start launched[@i] with @fd (taken) as its descriptor 3, and the environment of
 	 * ck_nri_launched. Return: 0, -CK_E... */
 	int (*launch)(unsigned i, int fd, void *userdata);
-	/* without a cache: as ck_snapshot(); may leave out objects whose Stop has begun */
+	/* without a cache: as ck_snapshot(). An object is in it from its announcement on until the
+	 * host sends its Remove, also while it stops */
 	int (*snapshot)(int (*fn)(const struct ck_told *object, void *arg), void *arg,
 			void *userdata);
 	void (*log)(enum ck_log_level level, const char *text, void *userdata);

@@ -333,8 +333,8 @@ struct ck_hooks {
  */
 void ck_hook_done(struct ck_job *job, const char *told, const char *refusal);
 /*
- * ck_snapshot - call @fn for every entry that hooks were told about and whose end has not begun, in
- * one consistent pass inside the critical section (H1)
+ * ck_snapshot - call @fn for every entry that hooks were told about and that is not gone, in one
+ * consistent pass inside the critical section (H1). Its CK_HOOK_STOP may have been fired already
  * Return: 0, or the value of @fn if not 0 (the pass ends there), -CK_EINVAL, -CK_EFORK,
  * -CK_ECLOSED, -CK_EDEADLK. Since: 0.1
  */

@@ -113,17 +113,13 @@ bool ck_machine_hidden(const struct ck_entry *e)
 
 bool ck_machine_told(const struct ck_entry *e)
 {
-	switch (e->row.state) {
-	case CK_STATE_KEPT:
-		return e->row.flags & CK_ENTRY_TOLD;
-	case CK_STATE_COMMITTING:
-	case CK_STATE_COMMITTED:
+	enum ck_state state = e->row.state;
+	if (state == CK_STATE_COMMITTING || ck_state_visible(state))
 		return true;
-	case CK_STATE_ENDED: /* the end of a pod begins when it stops */
-		return e->row.key->kind != CK_SANDBOX;
-	default:
-		return false;
-	}
+	/* what is given up exists until its destruction is confirmed */
+	return e->row.flags & CK_ENTRY_TOLD &&
+	       (state == CK_STATE_KEPT ||
+		(state == CK_STATE_EVICTING && e->row.phase != CK_PHASE_REMOVE));
 }
 
 /* ---- views: calls that began before (K21) ---------------------------------------------------- */

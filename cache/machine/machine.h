@@ -446,8 +446,8 @@ struct ck_entry *ck_machine_same_key(const struct ck_entry *entry, const struct 
 uint64_t ck_machine_moves(const struct ck_machine *m);
 /* everything but COMMITTED and ENDED; tombstones too */
 bool ck_machine_hidden(const struct ck_entry *entry);
-/* plugins know it or are being told of it, and its end has not begun: it is in the first list of a
- * new plugin (H1) */
+/* plugins know it or are being told of it, and it is not gone: it is in the first list of a new
+ * plugin (H1) */
 bool ck_machine_told(const struct ck_entry *entry);
 /* a call that lists has begun: tombstones stay until it has ended (K21) */
 void ck_machine_view_opened(struct ck_machine *m, uint64_t *ret_seq);

@@ -73,7 +73,8 @@ bool chosen_here[PODS];  /* choose was called in this life, so the names in the 
 #ifdef LIST_PAYS_ALL
 bool listed_here[PODS];  /* a connection got it in its list, and the others may not have */
 #endif
-bool ending[PODS];       /* its Stop event has begun */
+bool stopping[PODS];     /* its Stop was queued for somebody: who joins now does not hear it */
+bool removing[PODS];     /* its Remove is being sent: who joins now does not hear of the pod */
 bool no_more_run[PODS];  /* RUN was cancelled or refused */
 
 #ifdef TWO_IN_FLIGHT
@@ -85,6 +86,7 @@ chan queue[CONNS] = [3 * PODS] of { mtype, byte };
 chan wire[CONNS] = [WIRE] of { mtype, byte };
 
 #define CONNECTED(c) (cs[c] != ABSENT && cs[c] != CLOSED)
+#define HAD_LIST(c)  (cs[c] == SYNCING || cs[c] == READY)
 
 /* ---- what happened: for assertions only ------------------------------------------------------ */
 
@@ -94,7 +96,9 @@ chan wire[CONNS] = [WIRE] of { mtype, byte };
 #define REMOVE_SEEN 8
 #define HEARD(c, p)       (seen[AT(c, p)] & (SYNC_SEEN | RUN_SEEN))
 #define EXACTLY_ONE(c, p) (HEARD(c, p) == SYNC_SEEN || HEARD(c, p) == RUN_SEEN)
-#define BOTH_ENDS(c, p)   ((seen[AT(c, p)] & STOP_SEEN) && (seen[AT(c, p)] & REMOVE_SEEN))
+/* Stop, if it joined before that was sent; and Remove */
+#define ITS_END(c, p) (seen[AT(c, p)] & REMOVE_SEEN && \
+	(no_stop[AT(c, p)] -> !(seen[AT(c, p)] & STOP_SEEN) : seen[AT(c, p)] & STOP_SEEN))
 
 byte seen[CONNS * PODS];   /* by the plugin */
 bool mortal[CONNS];        /* its connection breaks at some time */
@@ -102,6 +106,7 @@ bool hung[CONNS];          /* it answers no more. A late one needs no mark: its 
 bool chosen[CONNS * PODS]; /* it was connected at choose */
 /* an earlier life has sent RUN to a plugin of this name, which was connected when the end began */
 bool owed[CONNS * PODS];
+bool no_stop[CONNS * PODS]; /* it joined when the Stop was being sent, or was */
 bool begun[PODS];          /* a commit was begun, and its write was tried */
 bool agreed[PODS];         /* plugins let it pass */
 bool stays[PODS];          /* nobody removes it */
@@ -114,6 +119,7 @@ byte sent_before[PODS];    /* the same, in an earlier life */
 inline begin(p, event)
 {
 	dispatched[p] = event;
+	removing[p] = removing[p] || event == REMOVE;
 	at[p] = 0;
 	waits[p] = false
 }
@@ -145,6 +151,7 @@ inline disconnect(c) /* a dispatch that waited for it goes on; nothing is sent a
 		seen[AT(c, i)] = 0;
 		chosen[AT(c, i)] = false;
 		owed[AT(c, i)] = false;
+		no_stop[AT(c, i)] = false;
 		i++
 	:: else -> break
 	od;
@@ -197,17 +204,25 @@ inline withdraw(p)
 #define IN_DEBT(c, p) (state[p] == EVICTING && !chosen_here[p] && (told[p] & BIT(c)))
 #endif
 
+/* A connection whose snapshot is still to come gets what exists from that. */
+#ifdef DEBT_BEFORE_SNAPSHOT
+#define PAYS_DEBT(c, p) IN_DEBT(c, p)
+#else
+#define PAYS_DEBT(c, p) (cs[c] != JOINED && IN_DEBT(c, p))
+#endif
+
 /* Is it sent the event? RUN: if it was chosen. Stop and Remove: if it knows the object. */
 #define WANTED(c, p) (joined[c] && \
 	(dispatched[p] == RUN -> knows[AT(c, p)] == CHOSEN && !no_more_run[p] : \
-	knows[AT(c, p)] != UNKNOWN || IN_DEBT(c, p)))
+	knows[AT(c, p)] != UNKNOWN || PAYS_DEBT(c, p)))
 
 inline put(c, p) /* the event is queued for the next connection */
 {
 	if
 	:: WANTED(c, p) ->
 		waits[p] = true;
-		debt[AT(c, p)] = debt[AT(c, p)] || (dispatched[p] != RUN && IN_DEBT(c, p));
+		stopping[p] = stopping[p] || dispatched[p] == STOP;
+		debt[AT(c, p)] = debt[AT(c, p)] || (dispatched[p] != RUN && PAYS_DEBT(c, p));
 		if
 		:: dispatched[p] == RUN -> queue[c] ! RUN, p
 		:: else
@@ -303,13 +318,12 @@ inline run_is_over(p)
 
 inline end_begins(p)
 {
-	ending[p] = true;
 	begin(p, STOP);
 	k = 0;
 	do
 	:: k < CONNS ->
 		owed[AT(k, p)] =
-			(state[p] == EVICTING && joined[k] && (sent_before[p] & BIT(k)));
+			(state[p] == EVICTING && HAD_LIST(k) && (sent_before[p] & BIT(k)));
 		k++
 	:: else -> k = 0; break
 	od
@@ -396,22 +410,32 @@ inline sees(c, p, event)
 	:: event == RUN -> assert(!seen[AT(c, p)]); seen[AT(c, p)] = RUN_SEEN
 	:: event == STOP ->
 		assert(HEARD(c, p) || (told_before[p] & BIT(c)));
-		assert(!(seen[AT(c, p)] & (STOP_SEEN | REMOVE_SEEN)));
+		assert(!(seen[AT(c, p)] & (STOP_SEEN | REMOVE_SEEN)) && !no_stop[AT(c, p)]);
 		seen[AT(c, p)] = seen[AT(c, p)] | STOP_SEEN
 	:: event == REMOVE ->
-		assert((seen[AT(c, p)] & STOP_SEEN) && !(seen[AT(c, p)] & REMOVE_SEEN));
+		assert(seen[AT(c, p)] & STOP_SEEN || no_stop[AT(c, p)]);
+		assert(!(seen[AT(c, p)] & REMOVE_SEEN));
 		seen[AT(c, p)] = seen[AT(c, p)] | REMOVE_SEEN
 	fi
 }
 
 /* ---- one connection -------------------------------------------------------------------------- */
 
-#ifdef LIST_ENDING
-#define IN_SNAPSHOT(p) (state[p] == COMMITTING || state[p] == COMMITTED || state[p] == KEPT || \
+#define EXISTS(p) (state[p] == COMMITTING || state[p] == COMMITTED || state[p] == KEPT || \
 	state[p] == EVICTING)
+#ifdef LIST_REMOVED
+#define IN_SNAPSHOT(p) EXISTS(p)
+#elif defined(LIST_NO_STOPPED)
+#define IN_SNAPSHOT(p) (EXISTS(p) && !stopping[p])
+#elif defined(LIST_NO_EVICTED)
+#define IN_SNAPSHOT(p) (EXISTS(p) && !removing[p] && state[p] != EVICTING)
 #else
-#define IN_SNAPSHOT(p) \
-	((state[p] == COMMITTING || state[p] == COMMITTED || state[p] == KEPT) && !ending[p])
+#define IN_SNAPSHOT(p) (EXISTS(p) && !removing[p])
+#endif
+#ifdef LATE_HEARS_STOP
+#define IS_LATE(p) false
+#else
+#define IS_LATE(p) stopping[p]
 #endif
 #ifdef NO_SKIP
 #define COMES_AS_RUN(c, p) false
@@ -428,6 +452,8 @@ inline snapshot(c) /* a round of the cache's: each choose before it has not foun
 		if
 		:: IN_SNAPSHOT(i) && !COMES_AS_RUN(c, i) ->
 			knows[AT(c, i)] = LISTED;
+			stop_queued[AT(c, i)] = IS_LATE(i); /* so it is not queued again */
+			no_stop[AT(c, i)] = stopping[i];
 #ifdef LIST_PAYS_ALL
 			listed_here[i] = true
 #endif
@@ -450,10 +476,12 @@ inline synchronize(c)
 	:: i < PODS ->
 		if
 		:: knows[AT(c, i)] == LISTED -> knows[AT(c, i)] = TOLD; sees_sync(c, i)
-		:: knows[AT(c, i)] == LISTED &&
-			(ending[i] || state[i] == EVICTING || state[i] == GONE) ->
+		:: knows[AT(c, i)] == LISTED && (removing[i] || state[i] == GONE) ->
 			knows[AT(c, i)] = UNKNOWN
-		:: knows[AT(c, i)] != LISTED
+		:: knows[AT(c, i)] != LISTED ->
+			/* what its earlier life was told of, and this list has not, is gone (H1) */
+			assert(!(sent_run[i] & BIT(c)) || knows[AT(c, i)] == CHOSEN ||
+				removing[i] || state[i] == GONE)
 		fi;
 		i++
 	:: else -> i = 0; break
@@ -595,7 +623,8 @@ end:	do
 			refused[p] = false;
 			no_more_run[p] = false;
 			stopped[p] = false;
-			ending[p] = false;
+			stopping[p] = false;
+			removing[p] = false;
 			chosen_here[p] = false;
 #ifdef LIST_PAYS_ALL
 			listed_here[p] = false;
@@ -633,10 +662,10 @@ end:	atomic { timeout ->
 					assert(state[p] == GONE || EXACTLY_ONE(c, p));
 					/* R7, R14 */
 					assert(!(state[p] == GONE && HEARD(c, p)) ||
-						BOTH_ENDS(c, p));
+						ITS_END(c, p));
 					/* H3 */
 					assert(!(state[p] == GONE && owed[AT(c, p)]) ||
-						BOTH_ENDS(c, p))
+						ITS_END(c, p))
 				fi;
 				c++
 			:: else -> break
@@ -678,5 +707,5 @@ ltl commit_ends { [] (COMMIT_UNDER_WAY -> <> !COMMIT_UNDER_WAY) }
 ltl undo_ends   { [] (UNDO_UNDER_WAY -> <> !UNDO_UNDER_WAY) }
 ltl never_both  { [] !(HAS_RUN && HAS_SYNC) }
 ltl order       { (!HAS_STOP U (HAS_RUN || HAS_SYNC || [] !HAS_STOP)) &&
-	[] (HAS_REMOVE -> HAS_STOP) }
+	[] (HAS_REMOVE -> (HAS_STOP || no_stop[0])) }
 ltl told_once   { [] ((HAS_RUN && UNDO_UNDER_WAY) -> <> (HAS_REMOVE || !IS_THERE)) }

@@ -52,6 +52,7 @@ static int between_choose(const struct ck_told *entry, char *names, size_t size,
 	if (!fact->chosen)
 		fact->life = o->life;
 	fact->chosen = true;
+	fact->chosen_no = ++o->steps;
 	fact->pod = entry->sandbox_id ? number_of(entry->sandbox_id) : 0;
 	memcpy(fact->active, o->active, sizeof(fact->active));
 	snprintf(fact->told, sizeof(fact->told), "%s", names);
@@ -59,13 +60,35 @@ static int between_choose(const struct ck_told *entry, char *names, size_t size,
 	return 0;
 }
 
+/* the number of the last call that any connection heard */
+static uint64_t heard_last(const struct oracle *o)
+{
+	uint64_t at = 0;
+	for (size_t i = 0; i < o->w->plugins_n; i++) {
+		const struct plugin *p = o->w->plugins[i];
+		if (p->heard_n && p->heard[p->heard_n - 1].at > at)
+			at = p->heard[p->heard_n - 1].at;
+	}
+	return at;
+}
+
+void oracle_ends(struct oracle *o, const char *id, enum ck_hook_event event)
+{
+	struct fact *fact = fact_of(o, id);
+	if (!fact->end_sent)
+		fact->end_at = heard_last(o);
+	fact->end_sent = true;
+	fact->remove_sent = fact->remove_sent || event == CK_HOOK_REMOVE;
+}
+
 static void between_fire(struct ck_job *job, enum ck_hook_event event, const struct ck_told *entry,
 			 void *userdata)
 {
 	struct oracle *o = userdata;
 	struct fact *fact = fact_of(o, entry->id);
-	for (size_t i = 0; i < o->w->plugins_n && event != CK_HOOK_RUN && fact->life < o->life; i++)
-		fact->owed[i] = o->active[i] && names_it(entry->told, name_of(o->w->plugins[i]));
+	fact->remove_fired = fact->remove_fired || event == CK_HOOK_REMOVE;
+	if (event != CK_HOOK_RUN)
+		oracle_ends(o, entry->id, event);
 	if (!fact->chosen)
 		oracle_complain(o, "event %d of %s, which was never chosen for", (int)event,
 				entry->id);
@@ -93,7 +116,7 @@ void oracle_between(struct oracle *o, struct ck_hooks *ret_hooks)
 	o->life++;
 	memset(o->active, 0, sizeof(o->active));
 	for (unsigned i = 0; i < OBJECTS; i++)
-		o->facts[i].ended_by_host = false;
+		o->facts[i].end_sent = o->facts[i].remove_sent = o->facts[i].remove_fired = false;
 	*ret_hooks = (struct ck_hooks){ .size = sizeof(*ret_hooks),
 					.userdata = o,
 					.choose = between_choose,
@@ -120,30 +143,16 @@ static bool lives(const struct plugin *p)
 	return p->fd >= 0 && !p->ended;
 }
 
-void oracle_settled(struct oracle *o)
-{
-	for (size_t i = 0; i < o->w->plugins_n; i++)
-		o->active[i] = lives(o->w->plugins[i]) && o->w->plugins[i]->configured;
-}
-
 void oracle_committed(struct oracle *o, const char *id)
 {
 	fact_of(o, id)->committed = true;
 }
 
-void oracle_stopped(struct oracle *o, const char *id)
-{
-	fact_of(o, id)->ended_by_host = true;
-}
-
 void oracle_joined(struct oracle *o, const struct plugin *plugin)
 {
 	size_t i = o->w->plugins_n - 1;
-	for (size_t k = 0; k < i; k++) {
-		const struct plugin *p = o->w->plugins[k];
-		if (p->heard_n && p->heard[p->heard_n - 1].at > o->joined_at[i])
-			o->joined_at[i] = p->heard[p->heard_n - 1].at;
-	}
+	o->joined_at[i] = heard_last(o);
+	o->join_no[i] = ++o->steps;
 	o->life_of[i] = o->life;
 	o->picky[i] = (plugin->mask & 0x7ff) != 0x7ff;
 }
@@ -152,6 +161,7 @@ void oracle_joined(struct oracle *o, const struct plugin *plugin)
 
 struct seen { /* of one object, by one connection */
 	unsigned listed, run, stop, remove;
+	bool stopped; /* the list shows a container so */
 	uint64_t known_at, stop_at, remove_at, last_at;
 };
 
@@ -179,6 +189,15 @@ static void count(struct seen *s, const struct plugin_heard *heard)
 	s->last_at = heard->at;
 }
 
+/* In the list that it had, it is stopped, or its end may have begun. That of an earlier life is
+ * forgotten. */
+static bool may_lack_stop(const struct oracle *o, size_t i, const struct fact *fact,
+			  const struct seen *s)
+{
+	return s->listed && (s->stopped || o->life_of[i] != o->life ||
+			     (fact->end_sent && fact->end_at < s->known_at));
+}
+
 /* what holds at any time, with events on their way */
 static void check_once_and_order(struct oracle *o, size_t i, unsigned object, const struct seen *s)
 {
@@ -192,13 +211,19 @@ static void check_once_and_order(struct oracle *o, size_t i, unsigned object, co
 		oracle_complain(o,
 				"%s (connection %zu) was told %u times that %u exists: %u in lists",
 				name_of(p), i, known, object, s->listed);
-	else if (s->listed && fact->stop_at && fact->stop_at <= o->joined_at[i])
-		oracle_complain(o, "%s (connection %zu) was told of %u in a list, after its Stop",
+	else if (s->listed && fact->remove_at && fact->remove_at <= o->joined_at[i])
+		oracle_complain(o, "%s (connection %zu) was told of %u in a list, after its Remove",
+				name_of(p), i, object);
+	else if (s->listed && s->stop && fact->stop_at && fact->stop_at <= o->joined_at[i])
+		oracle_complain(o, "%s (connection %zu) joined after the Stop of %u, and heard it",
+				name_of(p), i, object);
+	else if (s->stopped && s->stop)
+		oracle_complain(o, "%s (connection %zu): Stop of %u, which its list shows stopped",
 				name_of(p), i, object);
 	else if (s->stop > 1 || s->remove > 1)
 		oracle_complain(o, "%s (connection %zu): %u has %u Stop, %u Remove", name_of(p), i,
 				object, s->stop, s->remove);
-	else if (s->remove && !s->stop && !o->picky[i])
+	else if (s->remove && !s->stop && !o->picky[i] && !may_lack_stop(o, i, fact, s))
 		oracle_complain(o, "%s (connection %zu): %u has a Remove and no Stop", name_of(p),
 				i, object);
 	else if (s->remove && s->remove_at < s->stop_at)
@@ -238,7 +263,8 @@ static void check_all(struct oracle *o, size_t i, unsigned object, const struct 
 	if (known && orphan)
 		oracle_complain(o, "%s (connection %zu) knows %u, and not its pod %u", name_of(p),
 				i, object, fact->pod);
-	else if (fact->listed && !fact->ended_by_host && !known && !orphan)
+	else if (fact->listed && !fact->remove_sent && !known &&
+		 (fact->committed || fact->chosen_no < o->join_no[i]))
 		oracle_complain(o, "%s (connection %zu) was never told of %u, which is there",
 				name_of(p), i, object);
 	else if (fact->committed && fact->active[i] && !known)
@@ -249,7 +275,7 @@ static void check_all(struct oracle *o, size_t i, unsigned object, const struct 
 		oracle_complain(
 			o, "%s (connection %zu) was there for the debt of %u, and heard nothing",
 			name_of(p), i, object);
-	else if (fact->gone && known && (!s->stop || !s->remove))
+	else if (fact->gone && known && ((!s->stop && !may_lack_stop(o, i, fact, s)) || !s->remove))
 		oracle_complain(o, "%s (connection %zu) knew %u, which is gone: %u Stop, %u Remove",
 				name_of(p), i, object, s->stop, s->remove);
 }
@@ -263,9 +289,12 @@ static void check_connection(struct oracle *o, size_t i, bool quiet)
 	if (p->wrong[0])
 		oracle_complain(o, "%s (connection %zu): %s", name_of(p), i, p->wrong);
 	for (size_t k = 0; k < p->items_n; k++) {
-		struct seen *s = &seen[number_of(p->items[k].id)];
+		const struct plugin_item *item = &p->items[k];
+		struct seen *s = &seen[number_of(item->id)];
 		s->listed++;
-		s->known_at = s->known_at ? s->known_at : p->items[k].at;
+		s->stopped = item->kind == CK_CONTAINER && item->len > 2 &&
+			     !memcmp(item->payload + item->len - 2, "\x20\4", 2);
+		s->known_at = s->known_at ? s->known_at : item->at;
 	}
 	for (size_t k = 0; k < p->heard_n; k++) {
 		const struct plugin_heard *heard = &p->heard[k];
@@ -282,15 +311,56 @@ static void check_connection(struct oracle *o, size_t i, bool quiet)
 	}
 }
 
-static void note_stops(struct oracle *o, const struct plugin *p)
+static void note_first(uint64_t *first, uint64_t at)
+{
+	if (!*first || at < *first)
+		*first = at;
+}
+
+static void note_ends(struct oracle *o, const struct plugin *p)
 {
 	for (size_t k = 0; k < p->heard_n; k++) {
 		const struct plugin_heard *heard = &p->heard[k];
-		if (heard->call != CK_NRI_STOP_POD_SANDBOX && heard->call != CK_NRI_STOP_CONTAINER)
-			continue;
 		struct fact *fact = fact_of(o, heard->container[0] ? heard->container : heard->pod);
-		if (!fact->stop_at || heard->at < fact->stop_at)
-			fact->stop_at = heard->at;
+		if (heard->call == CK_NRI_STOP_POD_SANDBOX || heard->call == CK_NRI_STOP_CONTAINER)
+			note_first(&fact->stop_at, heard->at);
+		else if (heard->call == CK_NRI_REMOVE_POD_SANDBOX ||
+			 heard->call == CK_NRI_REMOVE_CONTAINER)
+			note_first(&fact->remove_at, heard->at);
+	}
+}
+
+static void note_all_ends(struct oracle *o)
+{
+	for (unsigned i = 0; i < OBJECTS; i++)
+		o->facts[i].stop_at = o->facts[i].remove_at = 0;
+	for (size_t i = 0; i < o->w->plugins_n; i++)
+		if (o->life_of[i] == o->life)
+			note_ends(o, o->w->plugins[i]);
+}
+
+/* Remove of an object of an earlier life was begun, and nobody has heard anything: it waits for
+ * plugins that return */
+static void note_debts(struct oracle *o, size_t i)
+{
+	const struct plugin *p = o->w->plugins[i];
+	for (unsigned object = 0; object < OBJECTS; object++) {
+		struct fact *fact = &o->facts[object];
+		if (fact->remove_fired && fact->life < o->life && !fact->gone && !fact->stop_at &&
+		    !fact->remove_at && names_it(fact->told, name_of(p)))
+			fact->owed[i] = true;
+	}
+}
+
+void oracle_settled(struct oracle *o)
+{
+	note_all_ends(o);
+	for (size_t i = 0; i < o->w->plugins_n; i++) {
+		const struct plugin *p = o->w->plugins[i];
+		o->active[i] = lives(p) && p->configured;
+		if (o->active[i] && p->synchronized && o->life_of[i] == o->life &&
+		    !o->w->hold[NW_DESCRIBE] && !o->w->fail[NW_DESCRIBE])
+			note_debts(o, i);
 	}
 }
 
@@ -304,10 +374,8 @@ static int note_listed(const struct ck_told *entry, void *userdata)
 bool oracle_check(struct oracle *o, bool quiet)
 {
 	for (unsigned i = 0; i < OBJECTS; i++)
-		o->facts[i].listed = false, o->facts[i].stop_at = 0;
-	for (size_t i = 0; i < o->w->plugins_n; i++)
-		if (o->life_of[i] == o->life)
-			note_stops(o, o->w->plugins[i]);
+		o->facts[i].listed = false;
+	note_all_ends(o);
 	if (quiet && ck_snapshot(o->w->f->cache, note_listed, o) < 0)
 		oracle_complain(o, "no snapshot");
 	o->runs = o->lists = o->stops = o->removes = o->debts = 0;

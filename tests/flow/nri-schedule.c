@@ -174,7 +174,7 @@ static void stop_container(struct schedule *s, const char *id, const char *pod)
 {
 	fx_condition(s->f, id, CK_CONDITION_DEAD);
 	ck_object_seen(s->f->cache, CK_CONTAINER, id, CK_CONDITION_DEAD);
-	oracle_stopped(&s->oracle, id);
+	oracle_ends(&s->oracle, id, CK_HOOK_STOP);
 	send(s, CK_NRI_STOP_CONTAINER, pod, id);
 }
 
@@ -182,7 +182,7 @@ static void remove_container(struct schedule *s, const char *id, const char *pod
 {
 	if (chance(s, 4))
 		stop_container(s, id, pod); /* else its Remove comes without */
-	oracle_stopped(&s->oracle, id);
+	oracle_ends(&s->oracle, id, CK_HOOK_REMOVE);
 	send(s, CK_NRI_REMOVE_CONTAINER, pod, id);
 	if (chance(s, 2))
 		move(s);
@@ -211,7 +211,7 @@ static void stop_pod(struct schedule *s, const char *id)
 	say(s, "stop %s", id);
 	with_containers(s, id, stop_container);
 	ck_sandbox_stopping(s->f->cache, id);
-	oracle_stopped(&s->oracle, id);
+	oracle_ends(&s->oracle, id, CK_HOOK_STOP);
 	send(s, CK_NRI_STOP_POD_SANDBOX, id, NULL);
 	if (chance(s, 2))
 		move(s);
@@ -227,7 +227,7 @@ static void removed_pod(struct schedule *s, const char *id)
 		return;
 	say(s, "remove %s", id);
 	with_containers(s, id, remove_container);
-	oracle_stopped(&s->oracle, id);
+	oracle_ends(&s->oracle, id, CK_HOOK_REMOVE);
 	if (chance(s, 4))
 		send(s, CK_NRI_STOP_POD_SANDBOX, id, NULL);
 	send(s, CK_NRI_REMOVE_POD_SANDBOX, id, NULL);
@@ -645,10 +645,13 @@ static void restart(struct schedule *s)
 			drop(&s->turns[i]);
 	for (unsigned i = 0; i < FX_CALLS; i++)
 		s->f->fail[i] = 0;
+	fx_release(s->f, FX_DESTROY);
 	s->w->fail[NW_DESCRIBE] = 0;
 	if (chance(s, 2))
 		nw_shuffle(s->w, 20); /* plugins find out */
 	open_all(s);
+	if (chance(s, 2))
+		nw_settle(s->w); /* what was to be destroyed is, before anybody is back */
 	for (unsigned i = chance(s, 2) ? chance(s, 4) : 0; i; i--)
 		join(s); /* those that come back at once */
 }
@@ -686,6 +689,8 @@ static void pause_all(struct schedule *s)
 					sent->ended,
 					sent->within ? "from within" : "from the event loop");
 	}
+	if (!chance(s, 3)) /* what is given up stays for a while, perhaps into the next life */
+		s->f->hold[FX_DESTROY] = true;
 	say(s, "pause: %zu objects, %zu connections", s->f->objects_n, nw_connected(s->w));
 	oracle_check(&s->oracle, true);
 }

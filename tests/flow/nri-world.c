@@ -34,6 +34,7 @@ void nw_message(const struct nw_object *o, struct plugin_buffer *to)
 	} else {
 		plugin_text(to, 2, o->pod);
 		plugin_text(to, 3, o->name);
+		plugin_number(to, 4, o->state);
 		if (o->pid)
 			plugin_number(to, 12, o->pid);
 	}
@@ -61,6 +62,8 @@ static void message_of_fixture(struct nw *w, const char *id, struct plugin_buffe
 		plugin_text(to, 1, o->id);
 		plugin_text(to, 2, o->kind == CK_SANDBOX ? o->name : o->sandbox);
 		plugin_text(to, 3, o->kind == CK_SANDBOX ? o->uid : o->container);
+		if (o->kind == CK_CONTAINER) /* stopped, or running */
+			plugin_number(to, 4, o->condition == CK_CONDITION_DEAD ? 4 : 3);
 	}
 }
 

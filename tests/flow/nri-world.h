@@ -20,6 +20,7 @@ struct nw_object {
 	char id[80], pod[80], name[64];
 	bool visible;        /* in the snapshot, without a cache */
 	bool gone;           /* describe does not find it */
+	unsigned state;      /* a container's ContainerState; 0: not said */
 	size_t fat;          /* so many bytes of an annotation */
 	unsigned pid;        /* of a container; 0: none */
 };

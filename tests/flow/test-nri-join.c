@@ -209,9 +209,11 @@ static void synchronize_has_time_of_its_own(void **state)
 	struct nw *w = nw_started();
 	struct plugin *p = nw_join(w, "10-net");
 	plugin_rule(p, PLUGIN_SYNCHRONIZE, PLUGIN_HOLDS, 1);
+	nw_settle(w);
+	assert_string_equal(nw_plugin(w, "10-net")->state, "synchronizing");
 	nw_advance(w, 3 * S); /* what critest's plugin needs, and more */
 	assert_false(p->ended);
-	assert_string_equal(nw_plugin(w, "10-net")->state, "synchronizing");
+	assert_string_equal(nw_plugin(w, "10-net")->state, "overdue");
 	plugin_release(p);
 	nw_settle(w);
 	assert_string_equal(nw_plugin(w, "10-net")->state, "ready");
@@ -549,21 +551,150 @@ static void the_host_is_asked_again(void **state)
 	nw_free(w);
 }
 
-static void what_is_being_torn_down_is_not_listed(void **state)
+/* on both sides of the plugin that is being asked */
+static void what_is_being_stopped_is_listed(void **state)
 {
 	(void)state;
 	struct nw *w = nw_started();
 	nw_run(w, "s1");
 	nw_run(w, "s2");
 	struct plugin *p = nw_ready(w, "10-net");
+	plugin_rule(p, CK_NRI_STOP_POD_SANDBOX, PLUGIN_HOLDS, 1);
 	nw_send(w, CK_NRI_STOP_POD_SANDBOX, "s1", NULL);
 	nw_settle(w);
-	struct plugin *late = nw_ready(w, "20-late");
+	struct plugin *early = nw_ready(w, "05-early"), *late = nw_ready(w, "20-late");
+	plugin_release(p);
+	nw_settle(w);
+	struct plugin *later = nw_ready(w, "10-later");
+	nw_send(w, CK_NRI_STOP_POD_SANDBOX, "s1", NULL); /* the kubelet says it again */
 	nw_send(w, CK_NRI_REMOVE_POD_SANDBOX, "s1", NULL);
 	nw_settle(w);
 	assert_string_equal(plugin_story(p),
 			    "Synchronize(s1 s2) StopPodSandbox(s1) RemovePodSandbox(s1)");
+	assert_string_equal(plugin_story(early), "Synchronize(s1 s2) RemovePodSandbox(s1)");
+	assert_string_equal(plugin_story(late), "Synchronize(s1 s2) RemovePodSandbox(s1)");
+	assert_string_equal(plugin_story(later), "Synchronize(s1 s2) RemovePodSandbox(s1)");
+	nw_free(w);
+}
+
+static void who_joins_before_a_stop_is_sent_hears_it(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	nw_run(w, "s1");
+	struct plugin *p = nw_ready(w, "10-net");
+	w->hold[NW_DESCRIBE] = true;
+	nw_send(w, CK_NRI_STOP_POD_SANDBOX, "s1", NULL);
+	nw_settle(w);
+	struct plugin *early = nw_join(w, "05-early"), *late = nw_join(w, "20-late");
+	nw_settle(w);
+	assert_int_equal(plugin_count(p, CK_NRI_STOP_POD_SANDBOX, "s1"), 0);
+	nw_release(w, NW_DESCRIBE);
+	nw_settle(w);
+	nw_send(w, CK_NRI_REMOVE_POD_SANDBOX, "s1", NULL);
+	nw_settle(w);
+	const char *both = "Synchronize(s1) StopPodSandbox(s1) RemovePodSandbox(s1)";
+	assert_string_equal(plugin_story(p), both);
+	assert_string_equal(plugin_story(early), both);
+	assert_string_equal(plugin_story(late), both);
+	nw_free(w);
+}
+
+/* It was never stopped, and nobody subscribed to its Stop. */
+static void who_joins_while_a_remove_is_prepared_hears_no_stop_after_it(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	struct plugin *p = nw_join(w, "10-net");
+	p->mask = 1u << (CK_NRI_REMOVE_POD_SANDBOX - 1);
+	nw_settle(w);
+	nw_run(w, "s1");
+	w->hold[NW_DESCRIBE] = true;
+	nw_send(w, CK_NRI_REMOVE_POD_SANDBOX, "s1", NULL);
+	nw_settle(w);
+	struct plugin *late = nw_join(w, "20-late");
+	nw_settle(w);
+	nw_release(w, NW_DESCRIBE);
+	nw_settle(w);
+	assert_string_equal(plugin_story(late), "Synchronize(s1) RemovePodSandbox(s1)");
+	nw_free(w);
+}
+
+static void what_plugins_were_told_is_removed_is_not_listed(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	nw_run(w, "s1");
+	nw_run(w, "s2");
+	struct plugin *p = nw_ready(w, "10-net");
+	plugin_rule(p, CK_NRI_REMOVE_POD_SANDBOX, PLUGIN_HOLDS, 1);
+	nw_send(w, CK_NRI_REMOVE_POD_SANDBOX, "s1", NULL);
+	nw_settle(w);
+	struct plugin *early = nw_ready(w, "05-early"), *late = nw_ready(w, "20-late");
+	plugin_release(p);
+	nw_settle(w);
+	assert_string_equal(plugin_story(early), "Synchronize(s2)");
 	assert_string_equal(plugin_story(late), "Synchronize(s2)");
+	nw_free(w);
+}
+
+static const struct plugin_item *item_of(const struct plugin *p, const char *id)
+{
+	for (size_t i = 0; i < p->items_n; i++)
+		if (!strcmp(p->items[i].id, id))
+			return &p->items[i];
+	fail_msg("%s is not in the list of %s-%s", id, p->index, p->base);
+	return NULL;
+}
+
+/* Its state says what StopContainer would say, whether that was sent or not. */
+static void a_stopped_container_is_listed_with_its_state(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	nw_run(w, "s1");
+	nw_create(w, "c1", "s1")->state = 4;
+	nw_create(w, "c2", "s1")->state = 3;
+	nw_create(w, "c3", "s1")->state = 4;
+	struct plugin *p = nw_ready(w, "10-net");
+	nw_send(w, CK_NRI_STOP_CONTAINER, "c1", NULL);
+	nw_settle(w);
+	struct plugin *late = nw_ready(w, "20-late");
+	const struct plugin_item *stopped = item_of(late, "c1"), *running = item_of(late, "c2");
+	assert_non_null(memmem(stopped->payload, stopped->len, "\x20\4", 2));
+	assert_non_null(memmem(running->payload, running->len, "\x20\3", 2));
+	static const char *const ids[] = { "c1", "c2", "c3" };
+	for (unsigned i = 0; i < 3; i++) {
+		nw_send(w, CK_NRI_STOP_CONTAINER, ids[i], NULL); /* it is seen in a list, say */
+		nw_send(w, CK_NRI_REMOVE_CONTAINER, ids[i], NULL);
+		nw_settle(w);
+	}
+	const char *story = "Synchronize(s1 c1 c2 c3) RemoveContainer(c1) StopContainer(c2) "
+			    "RemoveContainer(c2) RemoveContainer(c3)";
+	assert_string_equal(plugin_story(p), story);
+	assert_string_equal(plugin_story(late), story);
+	nw_free(w);
+}
+
+/* A plugin would take it for gone. What is known of it is its id and its names. */
+static void what_the_runtime_never_describes_is_listed_all_the_same(void **state)
+{
+	struct plugin_buffer message = { .p = NULL };
+	(void)state;
+	struct nw *w = nw_started();
+	nw_run(w, "s1");
+	w->fail[NW_DESCRIBE] = 13;
+	struct plugin *p = nw_join(w, "10-net");
+	nw_advance(w, CK_NRI_DESCRIBE_MAX + 2 * S);
+	assert_string_equal(plugin_story(p), "Synchronize(s1)");
+	plugin_text(&message, 1, "s1");
+	assert_memory_equal(p->items[0].payload, message.p, message.len);
+	plugin_bytes_free(&message);
+	assert_non_null(strstr(w->log, "10-net is not told all of s1"));
+	nw_send(w, CK_NRI_REMOVE_POD_SANDBOX, "s1", NULL);
+	nw_settle(w);
+	assert_string_equal(plugin_story(p),
+			    "Synchronize(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
 	nw_free(w);
 }
 
@@ -916,7 +1047,12 @@ int main(void)
 		cmocka_unit_test(what_comes_while_the_host_describes_is_not_lost),
 		cmocka_unit_test(what_is_gone_by_then_is_left_out),
 		cmocka_unit_test(the_host_is_asked_again),
-		cmocka_unit_test(what_is_being_torn_down_is_not_listed),
+		cmocka_unit_test(what_is_being_stopped_is_listed),
+		cmocka_unit_test(who_joins_before_a_stop_is_sent_hears_it),
+		cmocka_unit_test(who_joins_while_a_remove_is_prepared_hears_no_stop_after_it),
+		cmocka_unit_test(what_plugins_were_told_is_removed_is_not_listed),
+		cmocka_unit_test(a_stopped_container_is_listed_with_its_state),
+		cmocka_unit_test(what_the_runtime_never_describes_is_listed_all_the_same),
 		cmocka_unit_test(a_long_list_comes_in_pieces),
 		cmocka_unit_test(who_cannot_take_pieces_is_closed_or_gets_it_whole),
 		cmocka_unit_test(what_fits_no_message_hangs_nobody),

@@ -4,6 +4,7 @@
 #define CK_TEST_SECONDS 120
 #include <string.h>
 
+#include "src/base/mem.h"
 #include "tests/flow/nri-world.h"
 
 #define S  CK_NS_PER_S
@@ -544,6 +545,7 @@ static void who_asks_to_be_kept_is_skipped_and_not_disconnected(void **state)
 	nw_send(w, CK_NRI_RUN_POD_SANDBOX, "s2", &sent);
 	nw_settle(w);
 	assert_int_equal(sent.ended, 1);
+	plugin_rule(p, PLUGIN_SYNCHRONIZE, PLUGIN_AGREES, 0);
 	plugin_release(p);
 	nw_settle(w);
 	assert_string_equal(plugin_story(p), "Synchronize() RunPodSandbox(s1) RunPodSandbox(s2)");
@@ -599,6 +601,139 @@ static void why_a_plugin_was_disconnected_is_seen(void **state)
 	nw_free(w);
 }
 
+/* ---- a plugin that hangs in Synchronize ------------------------------------------------------ */
+
+static struct plugin *hangs(struct nw *w, const char *name)
+{
+	struct plugin *p = nw_join(w, name);
+	p->mask = 0x3fff; /* it would validate, too */
+	plugin_rule(p, PLUGIN_SYNCHRONIZE, PLUGIN_HOLDS, 0);
+	nw_settle(w);
+	assert_string_equal(nw_plugin(w, name)->state, "synchronizing");
+	return p;
+}
+
+static void run_pod(struct nw *w, const char *id, struct nw_sent *sent)
+{
+	nw_pod(w, id);
+	assert_int_equal(nw_choose(w, id, NULL, 0), 0);
+	nw_send(w, CK_NRI_RUN_POD_SANDBOX, id, sent);
+	nw_settle(w);
+}
+
+/* one time-out, once: then it is overdue, and what goes on goes on without it */
+static void who_hangs_in_synchronize_harms_nobody_else(void **state)
+{
+	struct nw_sent first, others[20];
+	(void)state;
+	struct nw *w = nw_started();
+	struct plugin *well = nw_ready(w, "20-b"), *hung = hangs(w, "10-a");
+	nw_advance(w, S);
+	run_pod(w, "s1", &first);
+	nw_advance(w, S - MS);
+	assert_int_equal(first.ended, 0);
+	nw_advance(w, MS); /* two seconds after Synchronize, one after the event */
+	assert_int_equal(first.ended, 1);
+	assert_string_equal(first.refusal, "");
+	const struct ck_nri_plugin *seen = nw_plugin(w, "10-a");
+	assert_string_equal(seen->state, "overdue");
+	assert_true(seen->overdue_since == nw_now(w));
+	assert_int_equal(seen->late, 1);
+	assert_string_equal(seen->last_error, "Synchronize: no answer within 2s");
+	for (unsigned i = 0; i < 10; i++) { /* no time passes for them */
+		char pod[16], container[16];
+		snprintf(pod, sizeof(pod), "p%u", i);
+		snprintf(container, sizeof(container), "c%u", i);
+		run_pod(w, pod, &others[2 * i]);
+		nw_container(w, container, pod);
+		assert_int_equal(nw_choose(w, container, NULL, 0), 0);
+		nw_send(w, CK_NRI_CREATE_CONTAINER, container, &others[2 * i + 1]);
+		nw_settle(w);
+	}
+	for (unsigned i = 0; i < CK_COUNT(others); i++) {
+		assert_int_equal(others[i].ended, 1);
+		assert_string_equal(others[i].refusal, "");
+		nw_sent_free(&others[i]);
+	}
+	assert_int_equal(plugin_count(well, CK_NRI_RUN_POD_SANDBOX, NULL), 11);
+	assert_int_equal(plugin_count(well, CK_NRI_CREATE_CONTAINER, NULL), 10);
+	nw_advance(w, CK_NRI_SYNCHRONIZE_TIMEOUT - CK_NRI_REQUEST_TIMEOUT - MS);
+	assert_false(hung->ended);
+	nw_advance(w, MS);
+	assert_true(hung->ended);
+	seen = nw_plugin(w, "10-a");
+	assert_string_equal(seen->state, "gone");
+	assert_string_equal(seen->last_error, "Synchronize: no answer within 10s");
+	nw_sent_free(&first);
+	nw_free(w);
+}
+
+static void who_answers_synchronize_late_misses_nothing(void **state)
+{
+	struct nw_sent sent;
+	(void)state;
+	struct nw *w = nw_started();
+	struct plugin *p = hangs(w, "10-a");
+	run_pod(w, "s1", &sent);
+	nw_advance(w, 5 * S);
+	assert_int_equal(sent.ended, 1);
+	plugin_rule(p, PLUGIN_SYNCHRONIZE, PLUGIN_AGREES, 0);
+	plugin_release(p);
+	nw_settle(w);
+	assert_string_equal(nw_plugin(w, "10-a")->state, "ready");
+	assert_true(nw_plugin(w, "10-a")->overdue_since == 0);
+	assert_string_equal(plugin_story(p), "Synchronize() RunPodSandbox(s1)");
+	nw_sent_free(&sent);
+	nw_free(w);
+}
+
+/* its silence fails the event: that is what this policy says */
+static void with_fail_who_hangs_in_synchronize_fails_each_event(void **state)
+{
+	struct nw_sent first, second;
+	(void)state;
+	struct nw *w = with_rules();
+	hangs(w, "10-fail");
+	run_pod(w, "s1", &first);
+	nw_advance(w, CK_NRI_REQUEST_TIMEOUT);
+	assert_string_equal(first.refusal, "plugin 10-fail: no answer within 2s");
+	run_pod(w, "s2", &second);
+	assert_int_equal(second.ended, 0);
+	nw_advance(w, CK_NRI_REQUEST_TIMEOUT);
+	assert_string_equal(second.refusal, "plugin 10-fail: no answer within 2s");
+	nw_sent_free(&first);
+	nw_sent_free(&second);
+	nw_free(w);
+}
+
+/* nobody waits for a list either that the host does not complete */
+static void a_host_that_describes_slowly_delays_no_event_for_long(void **state)
+{
+	struct plugin_buffer pod = { .p = NULL };
+	struct nw_sent sent;
+	(void)state;
+	struct nw *w = nw_started();
+	nw_run(w, "s1");
+	w->hold[NW_DESCRIBE] = true;
+	struct plugin *p = nw_join(w, "10-a");
+	nw_advance(w, CK_NRI_REQUEST_TIMEOUT);
+	nw_message(nw_pod(w, "s2"), &pod);
+	assert_int_equal(nw_choose(w, "s2", NULL, 0), 0);
+	struct ck_nri_call call = nw_call_of(w, CK_NRI_RUN_POD_SANDBOX, "s2");
+	call.pod = pod.p;
+	call.pod_len = pod.len;
+	assert_int_equal(nw_send_call(w, &call, &sent), 0);
+	nw_settle(w);
+	assert_int_equal(sent.ended, 1);
+	assert_string_equal(nw_plugin(w, "10-a")->state, "synchronizing"); /* it owes nothing */
+	nw_release(w, NW_DESCRIBE);
+	nw_settle(w);
+	assert_string_equal(plugin_story(p), "Synchronize(s1) RunPodSandbox(s2)");
+	plugin_bytes_free(&pod);
+	nw_sent_free(&sent);
+	nw_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -620,6 +755,10 @@ int main(void)
 		cmocka_unit_test(who_asks_to_be_kept_is_skipped_and_not_disconnected),
 		cmocka_unit_test(a_failure_policy_that_cannot_be_read_is_not_ignored),
 		cmocka_unit_test(why_a_plugin_was_disconnected_is_seen),
+		cmocka_unit_test(who_hangs_in_synchronize_harms_nobody_else),
+		cmocka_unit_test(who_answers_synchronize_late_misses_nothing),
+		cmocka_unit_test(with_fail_who_hangs_in_synchronize_fails_each_event),
+		cmocka_unit_test(a_host_that_describes_slowly_delays_no_event_for_long),
 	};
 	return CK_TEST_MAIN(tests);
 }

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads everywhere: the cache's own, one that turns the hooks, some that describe, many that
- * call, and plugins that come and go. What has to hold for each connection is that it hears of a
- * pod once, and of its end once and in order; and nothing races (this test is what the TSan run is
- * for).
+ * Threads everywhere: the cache's own, one that turns the hooks, some that describe, many that make
+ * pods and end them, and 1,000 connections of plugins that join meanwhile. Nothing races (this test
+ * is what the TSan run is for), and for each connection and each pod it holds:
+ *
+ *	known   listed or RunPodSandbox, once, if it is there while the pod is (R1)
+ *	Stop    once, if it had its list before the Stop was sent; none, if it joined when that
+ *	        had been sent (H1)
+ *	Remove  once, if it knows the pod; and nothing afterwards
+ *
+ * A number that all threads count up says what was before what. What is between two numbers may
+ * have been on either side; it is counted, and at most one of it came.
  */
 #define CK_TEST_SECONDS 300
 #include <poll.h>
@@ -17,12 +24,25 @@
 
 #define CALLERS    6
 #define DESCRIBERS 2
-#define VISITORS   3
+#define VISITORS   16
+#define PODS_MAX   1500 /* of one caller */
 
 struct asked {
 	struct asked *next;
 	struct ck_nri_job *job;
 	char id[80];
+};
+
+/* when it happened, in numbers of now(); 0: not yet, or not at all. Atomic */
+struct pod {
+	uint64_t asked, made, stop_from, stop_until, remove_from, remove_until;
+};
+
+/* pairs of a connection and a pod */
+struct figures {
+	unsigned long connections, pairs, listed, run, neither, both, unasked;
+	unsigned long stops, stops_left_out, stops_between, stops_lost, stops_surplus;
+	unsigned long removes, removes_lost, duplicates;
 };
 
 struct stage {
@@ -37,9 +57,38 @@ struct stage {
 	bool describers_end;
 	bool calls_ended, hooks_end; /* atomic */
 	bool wrong;                  /* atomic: failed is not empty */
-	unsigned rounds, pods;       /* pods: that were made; atomic */
+	unsigned target;             /* so many connections join */
+	unsigned joined, ended;      /* connections that have had their list; pods; atomic */
+	uint64_t clock;              /* atomic */
+	struct pod pods[CALLERS][PODS_MAX];
+	struct figures figures;      /* below lock */
 	char failed[512];            /* the first check that failed */
 };
+
+static uint64_t now(struct stage *s)
+{
+	return __atomic_add_fetch(&s->clock, 1, __ATOMIC_SEQ_CST);
+}
+
+static void note(struct stage *s, uint64_t *at)
+{
+	__atomic_store_n(at, now(s), __ATOMIC_SEQ_CST);
+}
+
+static uint64_t noted(const uint64_t *at)
+{
+	return __atomic_load_n(at, __ATOMIC_SEQ_CST);
+}
+
+static unsigned joined(struct stage *s)
+{
+	return __atomic_load_n(&s->joined, __ATOMIC_SEQ_CST);
+}
+
+static bool is_wrong(struct stage *s)
+{
+	return __atomic_load_n(&s->wrong, __ATOMIC_SEQ_CST);
+}
 
 static void __attribute__((format(printf, 3, 4)))
 check(struct stage *s, bool ok, const char *fmt, ...)
@@ -149,11 +198,25 @@ static void tell(struct stage *s, enum ck_nri_event event, const char *id, sem_t
 	      id);
 }
 
-/* made and handed out, perhaps late; its end is told, or found out */
-static void one_pod(struct caller *c, unsigned round, sem_t *sem)
+static void wait_for_events(sem_t *sem, int n)
+{
+	while (n)
+		n -= sem_wait(sem) == 0;
+}
+
+/* somebody who joins does so now */
+static void until_joined(struct stage *s)
+{
+	unsigned before = joined(s);
+	while (joined(s) == before && !is_wrong(s))
+		poll(NULL, 0, 1);
+}
+
+/* Made and handed out, perhaps late. */
+static void make(struct caller *c, unsigned round, const char *id)
 {
 	struct stage *s = c->s;
-	char name[64], id[64];
+	char name[64];
 	unsigned char bytes[4096];
 	struct ck_error err = { 0 };
 	struct ck_turn *turn = NULL;
@@ -167,7 +230,6 @@ static void one_pod(struct caller *c, unsigned round, sem_t *sem)
 	};
 	struct ck_result result = { .size = sizeof(result), .id = id };
 	snprintf(name, sizeof(name), "pod-%u-%u", c->number, round);
-	snprintf(id, sizeof(id), "s-%u-%u", c->number, round);
 	request.len = fx_bytes(&ask, bytes, sizeof(bytes));
 	int r = ck_turn_begin(s->f->cache, &request, &turn, &err);
 	r = r == CK_WAIT ? ck_turn_wait(turn, &err) : r;
@@ -187,26 +249,49 @@ static void one_pod(struct caller *c, unsigned round, sem_t *sem)
 	if (r == CK_HAND_BACK)
 		ck_turn_answered(turn, CK_DELIVERED);
 	ck_turn_free(turn);
-	__atomic_add_fetch(&s->pods, 1, __ATOMIC_SEQ_CST);
-	if (round % 2) {
+}
+
+/* Its end is told, with somebody who joins before it, within it, or not at all; or it is found
+ * out. */
+static void one_pod(struct caller *c, unsigned round, sem_t *sem)
+{
+	struct stage *s = c->s;
+	struct pod *pod = &s->pods[c->number][round];
+	char id[64];
+	snprintf(id, sizeof(id), "s-%u-%u", c->number, round);
+	note(s, &pod->asked);
+	make(c, round, id);
+	note(s, &pod->made);
+	if (round % 4 == 1)
+		until_joined(s);
+	if (round % 4) {
+		check(s, ck_sandbox_stopping(s->f->cache, id) == 0, "%s: stopping", id);
+		note(s, &pod->stop_from);
 		tell(s, CK_NRI_STOP_POD_SANDBOX, id, sem);
 		tell(s, CK_NRI_STOP_POD_SANDBOX, id, sem); /* the kubelet says it twice */
+		wait_for_events(sem, 2);
+		note(s, &pod->stop_until);
+		if (round % 4 == 2)
+			until_joined(s);
+		note(s, &pod->remove_from);
 		tell(s, CK_NRI_REMOVE_POD_SANDBOX, id, sem);
-		for (int i = 0; i < 3; i++)
-			while (sem_wait(sem) < 0)
-				;
+		wait_for_events(sem, 1);
+		note(s, &pod->remove_until);
+	} else {
+		note(s, &pod->remove_from);
 	}
 	ck_nri_listens(s->nri, CK_NRI_STOP_POD_SANDBOX, CK_SANDBOX, id);
 	check(s, ck_object_removed(s->f->cache, CK_SANDBOX, id) == 0, "%s: forget", id);
+	__atomic_add_fetch(&s->ended, 1, __ATOMIC_SEQ_CST);
 }
 
 static void *call(void *userdata)
 {
 	struct caller *c = userdata;
+	struct stage *s = c->s;
 	sem_t sem;
 	sem_init(&sem, 0, 0);
-	for (unsigned round = 0;
-	     round < c->s->rounds && !__atomic_load_n(&c->s->wrong, __ATOMIC_SEQ_CST); round++)
+	for (unsigned round = 0; round < PODS_MAX && joined(s) < s->target && !is_wrong(s); round++)
 		one_pod(c, round, &sem);
 	sem_destroy(&sem);
 	return NULL;
@@ -221,39 +306,149 @@ static void step(struct plugin *p)
 	plugin_step(p);
 }
 
-/* each pod once, its end once, and in order */
-static void look_through(struct stage *s, const struct plugin *p)
+/* of one pod, by one connection */
+struct heard {
+	unsigned listed, run, stop, remove;
+	bool disorder;
+};
+
+static struct heard *heard_of(const char *id, struct heard *all)
 {
+	unsigned caller, round;
+	if (sscanf(id, "s-%u-%u", &caller, &round) != 2 || caller >= CALLERS || round >= PODS_MAX)
+		return NULL;
+	return &all[caller * PODS_MAX + round];
+}
+
+static void look_through(struct stage *s, const struct plugin *p, struct heard *all)
+{
+	struct heard *h;
 	check(s, !p->wrong[0], "%s", p->wrong);
 	check(s, p->in_flight_most <= 1, "%u at once", p->in_flight_most);
+	for (size_t i = 0; i < p->items_n; i++)
+		if ((h = heard_of(p->items[i].id, all)))
+			h->listed++;
 	for (size_t i = 0; i < p->heard_n; i++) {
 		const struct plugin_heard *heard = &p->heard[i];
-		if (heard->call < CK_NRI_RUN_POD_SANDBOX || heard->call > CK_NRI_REMOVE_POD_SANDBOX)
+		if (!(h = heard_of(heard->pod, all)))
 			continue;
-		unsigned begun = plugin_listed(p, heard->pod) +
-				 plugin_count(p, CK_NRI_RUN_POD_SANDBOX, heard->pod);
-		check(s, begun == 1, "%s was told of %u times", heard->pod, begun);
-		check(s, plugin_count(p, heard->call, heard->pod) == 1, "call %d of %s came twice",
-		      heard->call, heard->pod);
-		bool before = heard->call != CK_NRI_REMOVE_POD_SANDBOX;
-		for (size_t k = 0; k < i && !before; k++)
-			before = p->heard[k].call == CK_NRI_STOP_POD_SANDBOX &&
-				 !strcmp(p->heard[k].pod, heard->pod);
-		check(s, before, "%s was removed and not stopped", heard->pod);
+		h->disorder = h->disorder || h->remove ||
+			      (heard->call == CK_NRI_RUN_POD_SANDBOX && h->stop);
+		h->run += heard->call == CK_NRI_RUN_POD_SANDBOX;
+		h->stop += heard->call == CK_NRI_STOP_POD_SANDBOX;
+		h->remove += heard->call == CK_NRI_REMOVE_POD_SANDBOX;
 	}
 }
 
-/* joins, stays for a while, and leaves */
+struct visit { /* its snapshot was taken between the first two */
+	struct stage *s;
+	uint64_t join_from, join_until, left;
+};
+
+static bool before(uint64_t a, uint64_t b)
+{
+	return a && b && a < b;
+}
+
+static void count_end(struct figures *f, const struct visit *v, const struct pod *pod,
+		      const struct heard *h)
+{
+	uint64_t stop_from = noted(&pod->stop_from), stop_until = noted(&pod->stop_until),
+		 remove_until = noted(&pod->remove_until);
+	f->stops += h->stop;
+	f->removes += h->remove;
+	f->duplicates += h->stop > 1 || h->remove > 1 || h->disorder;
+	if (before(v->join_until, stop_from) && before(stop_until, v->left))
+		f->stops_lost += h->stop == 0;
+	else if (before(stop_until, v->join_from)) /* a resident was sent it */
+		h->stop ? f->stops_surplus++ : f->stops_left_out++;
+	else
+		f->stops_between += stop_from && before(stop_until, v->left);
+	f->removes_lost += before(remove_until, v->left) && !h->remove;
+}
+
+static void count_pair(struct figures *f, const struct visit *v, const struct pod *pod,
+		       const struct heard *h)
+{
+	uint64_t remove_from = noted(&pod->remove_from);
+	unsigned known = h->listed + h->run;
+	bool was_there = before(noted(&pod->made), v->left) &&
+			 (!remove_from || v->join_until < remove_from);
+	if (!noted(&pod->asked) || (!was_there && !known && !h->stop && !h->remove))
+		return;
+	f->pairs++;
+	f->listed += h->listed;
+	f->run += h->run;
+	f->neither += was_there && !known;
+	f->both += known > 1;
+	/* before it was made, when it was gone, or the end of what it does not know */
+	f->unasked += (known && before(v->left, noted(&pod->asked))) ||
+		      (known && before(noted(&pod->remove_until), v->join_from)) ||
+		      (!known && (h->stop || h->remove));
+	if (known)
+		count_end(f, v, pod, h);
+}
+
+/* every member of it is an unsigned long */
+static void add(struct figures *sum, const struct figures *f)
+{
+	unsigned long *to = (unsigned long *)(void *)sum;
+	const unsigned long *from = (const unsigned long *)(const void *)f;
+	for (size_t i = 0; i < sizeof(*f) / sizeof(*from); i++)
+		to[i] += from[i];
+}
+
+static void judge(const struct visit *v, const struct plugin *p)
+{
+	struct stage *s = v->s;
+	struct figures f = { .connections = 1 };
+	struct heard *all = calloc((size_t)CALLERS * PODS_MAX, sizeof(*all));
+	if (!all)
+		abort();
+	look_through(s, p, all);
+	for (unsigned c = 0; c < CALLERS; c++)
+		for (unsigned i = 0; i < PODS_MAX; i++)
+			count_pair(&f, v, &s->pods[c][i], &all[c * PODS_MAX + i]);
+	free(all);
+	check(s, !f.neither && !f.both && !f.unasked, "neither %lu, both %lu, unasked %lu",
+	      f.neither, f.both, f.unasked);
+	check(s, !f.stops_lost && !f.stops_surplus && !f.removes_lost && !f.duplicates,
+	      "Stop: %lu lost, %lu surplus; Remove: %lu lost; %lu twice or out of order",
+	      f.stops_lost, f.stops_surplus, f.removes_lost, f.duplicates);
+	pthread_mutex_lock(&s->lock);
+	add(&s->figures, &f);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void joins(struct plugin *p, const struct plugin_heard *heard, void *userdata)
+{
+	struct visit *v = userdata;
+	(void)p;
+	if (heard->call == PLUGIN_CONFIGURE)
+		v->join_from = now(v->s);
+	else if (heard->call == PLUGIN_SYNCHRONIZE)
+		v->join_until = now(v->s);
+}
+
+/* Joins, stays for a while, and leaves. In front of the resident, and behind it. */
 static void *visitor(void *userdata)
 {
 	struct stage *s = userdata;
-	while (!__atomic_load_n(&s->calls_ended, __ATOMIC_SEQ_CST)) {
-		struct plugin *p = plugin_dial(s->socket, "10-net");
+	for (unsigned n = 0; !__atomic_load_n(&s->calls_ended, __ATOMIC_SEQ_CST); n++) {
+		struct visit visit = { .s = s };
+		struct plugin *p = plugin_dial(s->socket, n % 2 ? "10-net" : "30-net");
 		if (!p)
 			continue;
-		for (int i = 0; i < 60 && !p->ended; i++)
+		p->called = joins;
+		p->userdata = &visit;
+		while (!p->synchronized && !p->ended && !is_wrong(s))
 			step(p);
-		look_through(s, p);
+		__atomic_add_fetch(&s->joined, 1, __ATOMIC_SEQ_CST);
+		for (unsigned i = 0; i < n % 64 && !p->ended; i++)
+			step(p);
+		check(s, !p->ended, "a visitor was disconnected");
+		visit.left = now(s);
+		judge(&visit, p);
 		plugin_free(p);
 	}
 	return NULL;
@@ -264,29 +459,55 @@ struct resident {
 	sem_t in;
 };
 
+/* it answers a Stop when somebody has joined since it came */
+static void release_stops(struct stage *s, struct plugin *p, unsigned *held_at)
+{
+	bool ended = __atomic_load_n(&s->calls_ended, __ATOMIC_SEQ_CST);
+	if (!p->in_flight) {
+		*held_at = joined(s);
+		return;
+	}
+	if (*held_at == joined(s) && !ended)
+		return;
+	plugin_rule(p, CK_NRI_STOP_POD_SANDBOX, PLUGIN_AGREES, 0);
+	plugin_release(p);
+	plugin_rule(p, CK_NRI_STOP_POD_SANDBOX, PLUGIN_HOLDS, 0);
+	*held_at = joined(s);
+}
+
 /* there from the first pod to the last: it hears of every one, and of every end */
 static void *resident(void *userdata)
 {
 	struct resident *me = userdata;
 	struct stage *s = me->s;
 	struct plugin *p = plugin_dial(s->socket, "20-cpu");
+	struct visit visit = { .s = s };
+	unsigned held_at = 0;
 	bool in = false;
-	while (p && !p->ended && !__atomic_load_n(&s->wrong, __ATOMIC_SEQ_CST)) {
+	if (p) {
+		p->called = joins;
+		p->userdata = &visit;
+		plugin_rule(p, CK_NRI_STOP_POD_SANDBOX, PLUGIN_HOLDS, 0);
+	}
+	while (p && !p->ended && !is_wrong(s)) {
 		step(p);
+		release_stops(s, p, &held_at);
 		if (p->synchronized && !in) {
 			in = true;
 			sem_post(&me->in);
 		}
 		if (__atomic_load_n(&s->calls_ended, __ATOMIC_SEQ_CST) &&
 		    plugin_count(p, CK_NRI_REMOVE_POD_SANDBOX, NULL) ==
-			    __atomic_load_n(&s->pods, __ATOMIC_SEQ_CST))
+			    __atomic_load_n(&s->ended, __ATOMIC_SEQ_CST))
 			break;
 	}
 	check(s, p && !p->ended, "the resident plugin was disconnected");
-	look_through(s, p);
-	unsigned pods = __atomic_load_n(&s->pods, __ATOMIC_SEQ_CST);
-	check(s, plugin_count(p, CK_NRI_RUN_POD_SANDBOX, NULL) == pods, "told of %u of %u",
-	      plugin_count(p, CK_NRI_RUN_POD_SANDBOX, NULL), pods);
+	visit.left = now(s);
+	if (p)
+		judge(&visit, p);
+	unsigned pods = __atomic_load_n(&s->ended, __ATOMIC_SEQ_CST);
+	check(s, p && plugin_count(p, CK_NRI_RUN_POD_SANDBOX, NULL) == pods, "told of %u of %u",
+	      p ? plugin_count(p, CK_NRI_RUN_POD_SANDBOX, NULL) : 0, pods);
 	plugin_free(p);
 	if (!in)
 		sem_post(&me->in);
@@ -304,7 +525,7 @@ static int show(const struct ck_nri_plugin *plugin, void *userdata)
 static void stage_open(struct stage *s, struct fixture *f)
 {
 	s->f = f;
-	s->rounds = (unsigned)ck_test_rounds(20);
+	s->target = (unsigned)ck_test_rounds(1000);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
 	snprintf(s->socket, sizeof(s->socket), "%s/nri.sock", f->dir);
@@ -353,6 +574,19 @@ static void everybody_comes(struct stage *s)
 		pthread_join(visitors[i], NULL);
 }
 
+static void print_figures(const struct stage *s)
+{
+	const struct figures *f = &s->figures;
+	printf("%lu connections, %u pods, %lu pairs: %lu listed, %lu run; neither %lu, both %lu, "
+	       "unasked %lu\n",
+	       f->connections, s->ended, f->pairs, f->listed, f->run, f->neither, f->both,
+	       f->unasked);
+	printf("%lu Stop, %lu left out after it, %lu joined within it; %lu lost, %lu surplus; %lu "
+	       "Remove, %lu lost; %lu duplicates\n",
+	       f->stops, f->stops_left_out, f->stops_between, f->stops_lost, f->stops_surplus,
+	       f->removes, f->removes_lost, f->duplicates);
+}
+
 static void each_connection_hears_of_each_pod_once(void **state)
 {
 	struct stage *s = calloc(1, sizeof(*s));
@@ -385,7 +619,10 @@ static void each_connection_hears_of_each_pod_once(void **state)
 		pthread_join(describers[i], NULL);
 	if (s->failed[0])
 		fail_msg("%s", s->failed);
-	assert_int_equal(s->pods, CALLERS * s->rounds);
+	print_figures(s);
+	if (s->target >= 100) /* a race in which nobody meets proves nothing */
+		assert_true(s->figures.stops && s->figures.stops_left_out &&
+			    s->figures.stops_between && s->figures.listed && s->figures.run);
 	sem_destroy(&me.in);
 	pthread_cond_destroy(&s->changed);
 	pthread_mutex_destroy(&s->lock);

@@ -1739,12 +1739,40 @@ static void a_snapshot_holds_what_plugins_were_told(void **state) /* H1 */
 	fx_settle(f);
 	assert_int_equal(ck_sandbox_stopping(f->cache, "s4"), 0);
 	assert_int_equal(ck_snapshot(f->cache, see, &all), 0);
-	assert_string_equal(all.text, "s2(10-cpu) s3(10-cpu)");
+	assert_string_equal(all.text, "s2(10-cpu) s4(10-cpu) s3(10-cpu)");
 	assert_int_equal(ck_snapshot(f->cache, see, &first), 7);
 	assert_int_equal(first.n, 1);
 	fx_release(f, FX_RUN);
 	fx_answered_with(f, turn, "s3");
 	ck_turn_free(turn);
+}
+
+/* what is given up exists until it is destroyed; what plugins were not told of is not for them */
+static void a_snapshot_holds_what_is_given_up_until_it_is_destroyed(void **state) /* H1 */
+{
+	struct fixture *f = *state;
+	struct fx_ask refused = fx_sandbox("refused"), kept = fx_sandbox("kept");
+	struct seen before = { .f = f }, after = { .f = f };
+	fx_with_hooks(f, "10-cpu");
+	fx_open(f);
+	fx_keep(f, &kept, "s1");
+	f->fail[FX_RUN] = 1;
+	f->hold[FX_DESTROY] = f->hold[FX_REMOVE] = true;
+	struct ck_turn *turn = fx_create(f, &refused);
+	assert_int_equal(fx_make(f, turn, &refused, "s2"), CK_WAIT);
+	fx_advance(f, 800 * CK_NS_PER_S); /* the other one's time is over, too */
+	assert_int_equal(fx_decision(f, turn), -CK_EREFUSED);
+	ck_turn_free(turn);
+	assert_string_equal(fx_rows(f), "EVICTING s1|EVICTING s2");
+	assert_int_equal(ck_snapshot(f->cache, see, &before), 0);
+	assert_string_equal(before.text, "s2(10-cpu)");
+	fx_release(f, FX_DESTROY);
+	fx_settle(f);
+	assert_true(fx_was_destroyed(f, "s2")); /* and plugins are being told so */
+	assert_int_equal(ck_snapshot(f->cache, see, &after), 0);
+	assert_string_equal(after.text, "");
+	fx_release(f, FX_REMOVE);
+	fx_settle(f);
 }
 
 /* ---- callbacks ------------------------------------------------------------------------------- */
@@ -1884,6 +1912,7 @@ int main(void)
 		ON_FIXTURE(a_told_result_is_handed_back_without_firing),
 		ON_FIXTURE(a_told_result_owes_stop_and_remove_after_a_restart),
 		ON_FIXTURE(a_snapshot_holds_what_plugins_were_told),
+		ON_FIXTURE(a_snapshot_holds_what_is_given_up_until_it_is_destroyed),
 		ON_FIXTURE(callbacks_that_make_callbacks_do_not_keep_the_loop),
 	};
 	return CK_TEST_MAIN(tests);

@@ -99,20 +99,38 @@ static void check_objects(struct world *w)
 	}
 }
 
-/* A plugin that connects now gets a list (H1), in this life and in any later one. */
+/* A plugin that connects now gets a list (H1), in this life and in any later one: it has what the
+ * kubelet has, and what plugins know and was not destroyed. */
 static void check_snapshot(struct world *w)
 {
 	FOR_SHADOWS (s, w) {
 		struct ck_entry *e = entry_of(w, s);
 		const struct object *o = world_object_of(w, s->id);
-		if (!e || s->kind != CK_SANDBOX || s->state == CK_STATE_EVICTING)
+		if (!e)
 			continue;
-		if (o && o->stop_known)
-			MUST(w, !ck_machine_told(e),
-			     "H1: %s is being stopped, and new plugins have it in their list",
-			     s->id);
-		else if (s->state == CK_STATE_COMMITTED)
+		bool told = e->row.flags & CK_ENTRY_TOLD;
+		bool there = o && object_alive(o) && !s->released &&
+			     e->row.reason != CK_REASON_ABSENT;
+		MUST(w,
+		     !o || !o->stop_known || s->kind != CK_SANDBOX ||
+			     s->state != CK_STATE_COMMITTED,
+		     "K16: %s is being stopped, and has not ended", s->id);
+		switch (s->state) {
+		case CK_STATE_COMMITTED:
+		case CK_STATE_ENDED:
 			MUST(w, ck_machine_told(e), "H1: new plugins do not learn of %s", s->id);
+			break;
+		case CK_STATE_KEPT:
+		case CK_STATE_EVICTING:
+			MUST(w, ck_machine_told(e) || !told || !there,
+			     "H1: %s exists, and new plugins do not learn of it", s->id);
+			MUST(w, told || !ck_machine_told(e),
+			     "H1: plugins do not know %s, and new ones have it in their list",
+			     s->id);
+			break;
+		default:
+			break;
+		}
 	}
 }
 

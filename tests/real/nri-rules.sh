@@ -126,14 +126,22 @@ H1() {
 	plugin 30-c
 	check 'a list has what is committed' hears 30-c web has
 	check 'and what is about to be' hears 30-c db has
-	check 'not what is being stopped' hears 30-c ended ''
+	check 'and what is being stopped' hears 30-c ended has
 	let_go go
 	ended db
 	check 'the pod is made' given
 	ended stop
 	check 'the other one is stopped' succeeded
 	plugin 40-d
-	check 'what is stopped is in no list' hears 40-d ended ''
+	check 'what has stopped is in the list' hears 40-d ended has
+	check 'it has no process' is "$(told 40-d Synchronize ended pid)" ''
+	check 'it is removed' cri rmp "$ended"
+	check 'who joined when it was being stopped hears of the removal' \
+		until_ 10 hears 30-c ended 'has RemovePodSandbox'
+	check 'and so does who joined when it had stopped' \
+		until_ 10 hears 40-d ended 'has RemovePodSandbox'
+	plugin 50-e
+	check 'what is removed is in no list' hears 50-e ended ''
 }
 
 H2() {

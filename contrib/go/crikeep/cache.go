@@ -330,7 +330,7 @@ func (c *Cache) ContainerStarting(containerID string) error {
 	return c.idCall(containerID, func(id *C.char) C.int { return C.ck_container_starting(c.c, id) })
 }
 
-// Snapshot calls f for every entry that plugins were told about and whose end has not begun, in one
+// Snapshot calls f for every entry that plugins were told about and that is not gone, in one
 // consistent pass: nothing is committed during it. f must be fast and must not call this package.
 // The pass ends at the first error of f, which is returned.
 func (c *Cache) Snapshot(f func(Entry) error) error {

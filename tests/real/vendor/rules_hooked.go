@@ -68,7 +68,7 @@ var hooked = []chapter{
 		p.yes("the sandbox: "+all, has(all, web, sandbox, ""))
 		p.yes("the container: "+all, has(all, main, id, sandbox))
 		p.yes("not what is being made: "+all, !strings.Contains(all, "db/0"))
-	}}, scene{"what is kept is told of if plugins know it already, and not if its end has begun", func(p *Play) {
+	}}, scene{"what is kept is told of if plugins know it already, until it is destroyed", func(p *Play) {
 		p.start(plugged("10-log"))
 		sandbox := p.made(web)
 		main := container("web", sandbox)
@@ -81,8 +81,8 @@ var hooked = []chapter{
 		p.expire()
 		p.arrived("destroy", "web/main/0")
 		all = p.plug("30-mem")
-		p.yes("not what is on its way out: "+all, !strings.Contains(all, "web/main/0"))
-		p.yes("but its sandbox: "+all, has(all, web, sandbox, ""))
+		p.yes("what is on its way out: "+all, has(all, main, id, sandbox))
+		p.yes("and its sandbox: "+all, has(all, web, sandbox, ""))
 	}}, scene{"what was being told of when the runtime died is in the next life's first answer to a plugin", func(p *Play) {
 		p.start(plugged("10-log"))
 		sandbox := p.made(web)
