@@ -9,6 +9,7 @@
  *   event-loop.c    ck_cache_process() and the library's thread: timers, jobs, callbacks, log
  *                   lines, requests of an administrator
  *   caller.c        turns      view.c   filters for lists      gauges.c   figures for metrics
+ *   starts.c        starts of containers
  *   host-jobs.c     what host and hooks are asked
  *   rounds.c        entering and leaving a round, writing it, decided turns
  *   machine-ops.c   what the machine asks

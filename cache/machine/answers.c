@@ -17,6 +17,8 @@ void ck_machine_inspected(struct ck_machine *m, uint64_t row, uint64_t begun_seq
 		ck_evict_inspected(m, e, condition);
 	else if (e->row.state == CK_STATE_KEPT)
 		ck_inspected_kept(m, e, condition);
+	else if (e->row.state == CK_STATE_COMMITTED)
+		ck_start_inspected(m, e, begun_seq, condition);
 	ck_event_end(m);
 }
 

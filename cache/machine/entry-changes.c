@@ -121,6 +121,7 @@ void ck_entry_move(struct ck_machine *m, struct ck_entry *e, enum ck_state to)
 		last->to = to;
 	}
 	e->row.state = to;
+	e->row.start = CK_START_NONE;
 	memset(&e->in, 0, sizeof(e->in));
 	e->was_kept = e->was_kept || to == CK_STATE_KEPT;
 	m->moves++;

@@ -111,6 +111,15 @@ enum ck_origin {
 	CK_ORIGIN_RUNTIME = 2 /* listed without a row: imported, never served (K27) */
 };
 
+/* The start of a COMMITTED container (K34). Nothing else has one. start.c draws it. */
+enum ck_start {
+	CK_START_NONE = 0,
+	CK_START_CALLED = 1,  /* the host has begun it, and has not said how it ended */
+	CK_START_LOST = 2,    /* it is not known how it ends: the host is asked for its status */
+	CK_START_UNHEARD = 3, /* it was started, and its caller had gone by then */
+	CK_START_MAX = CK_START_UNHEARD,
+};
+
 /* What the database holds of an entry. Times are CLOCK_BOOTTIME of the boot @boot. */
 struct ck_row {
 	uint64_t id; /* surrogate key, never used twice in one database */
@@ -121,6 +130,7 @@ struct ck_row {
 	enum ck_reason reason;
 	enum ck_phase phase;
 	enum ck_origin origin;
+	enum ck_start start;
 	char stage[CK_STAGE_MAX + 1];
 	struct ck_shared_result *result; /* the runtime's id and reply, once known */
 	char *told;                      /* names of the plugins told, or NULL */
@@ -132,7 +142,7 @@ struct ck_row {
 	uint64_t asked;    /* when it was asked for last; 0: never */
 	uint64_t interest; /* when somebody cared about it last; the TTL counts from here (K15) */
 	uint64_t existed;  /* the result became known; 0: not yet */
-	uint64_t staged;   /* @stage began; 0: none */
+	uint64_t staged;   /* @stage began, or its start; 0: none */
 	uint64_t searched; /* the host is asked for its id since; 0: it is not (K8) */
 	uint64_t absent;   /* ... and no list has shown it since; 0: not known to be absent */
 	/* when its TTL ends, or the next try or question is due; 0: nothing is planned */
@@ -189,13 +199,17 @@ static inline bool ck_state_visible(enum ck_state state)
 	X(STOP_TOLD, 22, "plugins were told that it stops") \
 	X(REMOVE_TOLD, 23, "plugins were told that it is gone") \
 	X(STARTED, 24, "its start was requested, so its answer had arrived") \
-	X(NOT_TOLD, 25, "it is in use, and no plugin was told") /* detail: which one is absent */
+	X(NOT_TOLD, 25, "it is in use, and no plugin was told") /* detail: which one is absent */ \
+	X(START_BEGUN, 26, "its start was requested") \
+	X(START_FAILED, 27, "it was not started") /* grpc, or detail */ \
+	X(START_LOST, 28, "its start ended without an answer") \
+	X(START_UNHEARD, 29, "it was started, and its caller had gone by then")
 
 enum ck_what {
 #define CK_WHAT_ENUM(name, value, text) CK_WHAT_##name = value,
 	CK_WHATS(CK_WHAT_ENUM)
 #undef CK_WHAT_ENUM
-		CK_WHAT_MAX = CK_WHAT_NOT_TOLD,
+		CK_WHAT_MAX = CK_WHAT_START_UNHEARD,
 };
 const char *ck_what_text(enum ck_what what);
 /* of a row whose request cannot be compared with any other: the key file was lost (K31) */
@@ -226,6 +240,8 @@ const char *ck_what_text(enum ck_what what);
 	X(imported, "resources found in the runtime without a row") \
 	X(duplicates, "times two objects of one key were seen") \
 	X(answers_lost, "answers that were lost on their way") \
+	X(starts_lost, "starts whose outcome became unknown") \
+	X(starts_unheard, "containers started after their caller had gone") \
 	X(write_failures, "rounds that could not be written") \
 	X(set_aside, "damaged databases set aside")
 

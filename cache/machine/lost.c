@@ -244,6 +244,8 @@ static void found(struct ck_machine *m, struct ck_entry *e, enum ck_condition co
 	e->changed_seq = m->seq; /* an older list does not have it */
 	ck_search_ends(e);
 	if (is_used(m, e, condition)) {
+		/* the list that showed it is younger than the last whole one (K22) */
+		e->list_stamp = m->lists[e->row.key->kind].stamp;
 		ck_in_use(m, e);
 		return;
 	}

@@ -248,6 +248,14 @@ int ck_stop_begins(struct ck_machine *m, const char *sandbox_id);
 void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id);
 void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition);
 
+/* start.c: COMMITTED containers (K34) */
+void ck_start_seen_running(struct ck_machine *m, struct ck_entry *e);
+/* the answer to the question how its start has ended */
+void ck_start_inspected(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq,
+			enum ck_condition condition);
+void ck_start_expired(struct ck_machine *m, struct ck_entry *e);
+void ck_start_restored(struct ck_machine *m, struct ck_entry *e); /* after a restart */
+
 /* lost.c */
 void ck_lost(struct ck_machine *m, struct ck_entry *e);
 /* begins to ask the host for an entry whose id is not known; unless @anew, its ages go on */

@@ -2,7 +2,7 @@
 #ifndef CK_CACHE_MACHINE_MACHINE_H
 #define CK_CACHE_MACHINE_MACHINE_H
 /*
- * The rules of crikeep-rules(7), K1 to K33: events in, actions out. The machine has no sockets,
+ * The rules of crikeep-rules(7), K1 to K34: events in, actions out. The machine has no sockets,
  * threads, SQL, protobuf or clock of its own. One thread at a time uses it.
  *
  * One idea carries most of the rules: a request that cannot be answered now waits. Whenever
@@ -24,6 +24,7 @@
  *   creation        what its creator says     lists     whole lists of the runtime
  *   removal         removals that wait        conflict  requests that contradict what is known
  *   answers         of the host and of hooks  restart   rows of an earlier life
+ *   start           starts of containers
  *   lost            unknown outcomes          stopping  what the host sees of resources
  *   commit          keep or commit a result   evict     abandon, evict, destroy
  *   unknown-stops   stops of sandboxes that nobody listed
@@ -111,6 +112,9 @@ struct ck_entry {
 			/* a restored container: if it is still CREATED, it is KEPT again, or
 			 * evicted once its sandbox has ended (K25) */
 			bool undelivered;
+			/* a start of which nobody knew how it would end was requested again */
+			bool start_resumed;
+			uint64_t start_lost; /* LOST: since then, in this life */
 		} committed;
 		struct {
 			enum ck_effort effort;
@@ -123,7 +127,9 @@ struct ck_entry {
 	uint64_t changed_seq;
 	/* a view that began before has another, destroyed object in mind by its id; 0: none has */
 	uint64_t id_since;
-	uint64_t decisive_seq; /* lost: a list begun from here on may end the search; 0: none yet */
+	/* lost, or its start is: an answer to what was asked from here on may end the search; 0:
+	 * none yet */
+	uint64_t decisive_seq;
 	uint64_t ask_after;    /* lost: current pause between questions */
 	/* CREATING: the id under which a list showed it before its creator reported; or NULL */
 	char *seen;
@@ -392,6 +398,19 @@ int ck_machine_seen(struct ck_machine *m, enum ck_kind kind, const char *id,
 int ck_machine_used(struct ck_machine *m, enum ck_kind kind, const char *id);
 /* StartContainer: whoever names it has got its answer (K7) */
 int ck_machine_starting(struct ck_machine *m, const char *container_id);
+/* The host is about to start a container (K34). ck_machine_start_end() follows, unless the host
+ * dies. -CK_ENOTFOUND: it is not committed, or runs, so that this start says nothing */
+int ck_machine_start_begin(struct ck_machine *m, const char *container_id);
+enum ck_start_end {
+	CK_START_HEARD,    /* it was started, and somebody has been told so */
+	CK_START_TOO_LATE, /* it was started, and nobody waited any more */
+	CK_START_REFUSED,  /* it was not started; @grpc: the runtime's code, or 0 */
+	CK_START_OPEN,     /* it is not known */
+};
+void ck_machine_start_end(struct ck_machine *m, const char *container_id, enum ck_start_end end,
+			  int grpc);
+/* it was stopped: what its start has left behind counts no more */
+void ck_machine_start_stopped(struct ck_machine *m, const char *container_id);
 /* for the history: the host told the plugins @names by itself; "": nobody */
 int ck_machine_note_told(struct ck_machine *m, enum ck_kind kind, const char *id,
 			 enum ck_hook_event event, const char *names);

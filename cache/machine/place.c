@@ -83,8 +83,8 @@ static void conflict(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 	char who[3 * CK_NAME_MAX_LEN];
 	m->counters.conflicts++;
 	ck_history_add(m, e, CK_WHAT_CONFLICT, 0, why);
-	ck_turn_answer(m, t, -CK_ECONFLICT, "%s exists: %s", ck_key_print(t->key, who, sizeof(who)),
-		       why);
+	ck_turn_answer(m, t, -CK_ECONFLICT, "%s exists: %s",
+		       ck_key_print(e->row.key, who, sizeof(who)), why);
 }
 
 /* COMMITTED: the same request gets the same reply at once (K5) */
@@ -198,6 +198,8 @@ static struct ck_entry *blocker(struct ck_machine *m, struct ck_mturn *t)
 			return e; /* it has ended and is being removed (K5) */
 		if (e->row.state == CK_STATE_EVICTING && ck_key_same(key, t->key))
 			return e;
+		if (e->row.start && ck_key_same_slot(key, t->key) && !ck_key_same(key, t->key))
+			return e; /* another attempt of it is being started, or was (K34) */
 		if (busy && ck_key_same_runtime_name(key, t->key) && !ck_key_same(key, t->key))
 			return e; /* the runtime has one object of a name at a time */
 		if (key->kind == CK_SANDBOX && t->key->kind == CK_SANDBOX &&
@@ -211,6 +213,15 @@ static struct ck_entry *blocker(struct ck_machine *m, struct ck_mturn *t)
 		ck_turn_wait_for_ports(m, t, until < t->margin_at ? until : t->margin_at);
 	}
 	return m->now >= t->waiting.ports_at ? NULL : ports;
+}
+
+/* A kubelet that has not heard of the end of a start takes the container for one that must be made
+ * anew. If it runs, the next list shows that (K34). */
+static void wait_for_blocker(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e)
+{
+	ck_turn_wait_for(m, t, e->row.id);
+	if (e->row.start && e->running)
+		conflict(m, t, e, "it was started when its caller had gone, and runs");
 }
 
 /* no container is created in it any more (K16) */
@@ -262,7 +273,7 @@ void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
 	else if (active && (t->row != active->row.id || active->row.state == CK_STATE_COMMITTED))
 		ck_turn_wait_for(m, t, active->row.id); /* too late to be served */
 	else if (wait_for)
-		ck_turn_wait_for(m, t, wait_for->row.id);
+		wait_for_blocker(m, t, wait_for);
 	else if (!active && in_time)
 		create(m, t);
 	if (ck_turn_waits(t)) /* for how long depends on what it waits for (K6) */

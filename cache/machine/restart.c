@@ -102,6 +102,7 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot,
 	if (other_key || !stays(&e->row, same_boot))
 		ck_history_add(m, e, CK_WHAT_RESTORED, 0, other_key ? CK_OTHER_KEY : NULL);
 	resume(m, e, same_boot);
+	ck_start_restored(m, e);
 	/* No ck_event_end() here, because nothing may be destroyed before every row is known (K18,
 	 * K22). A timer starts it. */
 	if (e->row.state == CK_STATE_EVICTING && e->in.evicting.effort == CK_QUEUED)

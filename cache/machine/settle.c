@@ -61,6 +61,7 @@ static void entry_expired(struct ck_machine *m, struct ck_entry *e)
 	case CK_STATE_COMMITTED:
 	case CK_STATE_ENDED:
 		ck_tell_used(m, e);
+		ck_start_expired(m, e);
 		break;
 	case CK_STATE_EVICTING:
 		if (ck_evict_waits(e))

@@ -42,6 +42,7 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 		if (condition == CK_CONDITION_RUNNING) {
 			e->running = true;
 			e->in.committed.undelivered = false;
+			ck_start_seen_running(m, e);
 		} else if (condition == CK_CONDITION_DEAD) {
 			ck_ended(m, e);
 		} else if (condition == CK_CONDITION_READY && nobody_has_it(e)) {

@@ -101,7 +101,12 @@ static void turn_out_of_time(struct ck_machine *m, struct ck_mturn *t)
 			       ck_seconds_since(m, e->row.created));
 		break;
 	default:
-		ck_turn_answer(m, t, CK_BUSY, "%s: waiting for a removal", who);
+		if (e->row.start)
+			ck_turn_answer(m, t, CK_BUSY, "%s: attempt %u is being started for %u s",
+				       who, e->row.key->attempt,
+				       ck_seconds_since(m, e->row.staged));
+		else
+			ck_turn_answer(m, t, CK_BUSY, "%s: waiting for a removal", who);
 	}
 }
 

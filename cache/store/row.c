@@ -13,7 +13,7 @@
 	X(key_id) X(salt) X(root) X(rest) X(image_id) X(state) X(flags) X(reason) X(phase) \
 	X(origin) X(stage) X(object) X(reply) X(told) X(requests) X(tries) X(last_grpc) \
 	X(created) X(changed) X(interest) X(existed) X(due) X(boot) X(staged) \
-	X(searched) X(absent) X(asked)
+	X(searched) X(absent) X(asked) X(start)
 
 enum column {
 #define COLUMN_ENUM(name) COL_##name,
@@ -21,21 +21,21 @@ enum column {
 #undef COLUMN_ENUM
 	COLUMNS_N,
 };
-_Static_assert(COLUMNS_N == 36, "the statements below have 36 columns");
+_Static_assert(COLUMNS_N == 37, "the statements below have 37 columns");
 
 #define NAMES \
 	"id, kind, attempt, namespace, name, uid, sandbox, container, form, key_id, salt, root, " \
 	"rest, image_id," \
 	" state, flags, reason, phase, origin, stage, object, reply, told, requests, tries, " \
 	"last_grpc," \
-	" created, changed, interest, existed, due, boot, staged, searched, absent, asked"
+	" created, changed, interest, existed, due, boot, staged, searched, absent, asked, start"
 
 const char ck_row_select[] = "SELECT " NAMES " FROM entry ORDER BY id";
 
 const char ck_row_insert[] = "INSERT INTO entry (" NAMES
 			     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
 			     " ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, "
-			     "?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36)";
+			     "?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37)";
 
 const char ck_row_update[] = "UPDATE entry SET image_id = ?14, state = ?15, flags = ?16, reason = "
 			     "?17, phase = ?18, origin = ?19,"
@@ -43,7 +43,7 @@ const char ck_row_update[] = "UPDATE entry SET image_id = ?14, state = ?15, flag
 			     "tries = ?25, last_grpc = ?26,"
 			     " created = ?27, changed = ?28, interest = ?29, "
 			     "existed = ?30, due = ?31, boot = ?32,"
-			     " staged = ?33, searched = ?34, absent = ?35, asked = ?36"
+			     " staged = ?33, searched = ?34, absent = ?35, asked = ?36, start = ?37"
 			     " WHERE id = ?1";
 
 const char ck_digests_select[] = "SELECT leaves FROM fingerprint WHERE entry = ?1";
@@ -135,6 +135,7 @@ int ck_row_bind(sqlite3_stmt *stmt, const struct ck_row *row, bool whole)
 	bind_number(&b, COL_staged, row->staged);
 	bind_number(&b, COL_searched, row->searched);
 	bind_number(&b, COL_absent, row->absent);
+	bind_number(&b, COL_start, row->start);
 	return b.rc;
 }
 
@@ -235,6 +236,7 @@ static const char *read_state(sqlite3_stmt *stmt, struct ck_row *row)
 	READ_ENUM(reason, 0, CK_REASON_MAX, row->reason = (enum ck_reason)value)
 	READ_ENUM(phase, 0, CK_PHASE_MAX, row->phase = (enum ck_phase)value)
 	READ_ENUM(origin, CK_ORIGIN_CACHE, CK_ORIGIN_RUNTIME, row->origin = (enum ck_origin)value)
+	READ_ENUM(start, 0, CK_START_MAX, row->start = (enum ck_start)value)
 #undef READ_ENUM
 #define READ_U32(member)                                      \
 	if (!read_u32(stmt, COL_##member, &row->member))      \

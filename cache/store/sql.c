@@ -216,7 +216,8 @@ static const struct object {
 		   "  staged     INTEGER NOT NULL CHECK (staged >= 0), -- when the stage began\n"
 		   "  searched   INTEGER NOT NULL CHECK (searched >= 0), -- its id, since\n"
 		   "  absent     INTEGER NOT NULL CHECK (absent >= 0), -- from every list, since\n"
-		   "  asked      INTEGER NOT NULL CHECK (asked >= 0) -- for it, last\n"
+		   "  asked      INTEGER NOT NULL CHECK (asked >= 0), -- for it, last\n"
+		   "  start      INTEGER NOT NULL CHECK (start BETWEEN 0 AND 3) -- of a container\n"
 		   ") STRICT" },
 	/* one row per key, except for rows that are being destroyed, have ended, or were not
 	 * created by the cache. Not "state IN (...)": for each row and index SQLite would make a

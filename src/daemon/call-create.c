@@ -119,9 +119,7 @@ static char *id_of(const struct ck_call *call, const struct ck_bytes *message)
 		       : NULL;
 }
 
-/* May it have been created in spite of this status? Then the outcome is unknown, and the creation
- * lost (K8). */
-static bool leaves_open(const struct ck_unary_reply *reply)
+bool ck_reply_leaves_open(const struct ck_unary_reply *reply)
 {
 	if (reply->unsent)
 		return false;
@@ -180,7 +178,7 @@ static void made(struct ck_unary_reply *reply, void *userdata)
 			.details = reply->status.details,
 			.details_len = reply->status.details_len,
 		};
-		if (leaves_open(reply))
+		if (ck_reply_leaves_open(reply))
 			lost(call);
 		else
 			failed(call, &why);
@@ -214,7 +212,8 @@ static void too_late(void *userdata)
 {
 	struct ck_call *call = userdata;
 	ck_call_answer(call, CK_GRPC_DEADLINE_EXCEEDED,
-		       "the runtime is still creating it; the result is kept for the same request");
+		       "context deadline exceeded: the runtime is still creating it; the result "
+		       "is kept for the same request");
 	ck_turn_leave(call->turn);
 	if (call->rpc || call->create.consult)
 		ck_call_detach(call);

@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * StartContainer, StopPodSandbox, StopContainer, RemovePodSandbox and RemoveContainer, and
- * GetContainerEvents, which call-events.c takes over. The calls are passed on. The cache is told
- * before and after.
+ * StopPodSandbox, StopContainer, RemovePodSandbox and RemoveContainer; and StartContainer, which
+ * call-start.c takes over, and GetContainerEvents, which call-events.c does. The calls are passed
+ * on. The cache is told before and after.
  *
  * A removal waits until creations in its sandbox have ended and been destroyed (K16). A pod is
  * stopped before it is removed, even if the runtime would do this by itself, because plugins are
  * told at the stop. If plugins listen, nri-call-steps.c takes the call over.
  */
+#include "cache/starts.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/cri/message.h"
 #include "src/daemon/call.h"
 
-static void started(struct ck_call *call, int grpc)
-{
-	if (grpc == CK_GRPC_OK)
-		ck_object_seen(call->daemon->cache, CK_CONTAINER, call->id, CK_CONDITION_RUNNING);
-}
-
 static void stopped(struct ck_call *call, int grpc)
 {
-	if (grpc == CK_GRPC_OK)
+	if (grpc == CK_GRPC_OK && call->method->kind == CK_CONTAINER)
+		ck_start_stopped(call->daemon->cache, call->id);
+	else if (grpc == CK_GRPC_OK)
 		ck_object_seen(call->daemon->cache, CK_SANDBOX, call->id, CK_CONDITION_DEAD);
 }
 
@@ -130,12 +127,12 @@ static void act_request(struct ck_call *call)
 	ck_object_used(call->daemon->cache, call->method->kind, call->id);
 	switch (call->method->class) {
 	case CK_CRI_START:
-		call->pass.ended_with = started;
-		break;
+		ck_start_request(call);
+		return;
 	case CK_CRI_STOP:
-		if (call->method->kind == CK_CONTAINER)
-			break;
-		r = ck_sandbox_stopping(call->daemon->cache, call->id);
+		ck_starts_stop(call->daemon, call->method->kind, call->id);
+		if (call->method->kind == CK_SANDBOX)
+			r = ck_sandbox_stopping(call->daemon->cache, call->id);
 		if (r < 0) {
 			ck_fail(&err, -r, "%s", ck_strerror(-r));
 			ck_call_answer_error(call, &err);
@@ -145,6 +142,7 @@ static void act_request(struct ck_call *call)
 		call->pass.ended_with = stopped;
 		break;
 	default:
+		ck_starts_stop(call->daemon, call->method->kind, call->id);
 		remove_begin(call);
 		return;
 	}

@@ -8,7 +8,8 @@
  *
  *   call-pass.c        passed on to the runtime; its answer is passed back, as it is or filtered
  *   call-create.c      RunPodSandbox, CreateContainer
- *   call-lifecycle.c   StartContainer, Stop..., Remove...: before and after they are passed on
+ *   call-start.c       StartContainer
+ *   call-lifecycle.c   Stop..., Remove...: before and after they are passed on
  *   nri-call-steps.c   the same and Update..., step by step, if NRI plugins are to be told
  *   call-events.c      GetContainerEvents
  */
@@ -62,6 +63,12 @@ struct ck_call_create {
 	uint64_t consulted;
 };
 
+struct ck_starting;
+struct ck_call_start {               /* call-start.c */
+	struct ck_call *prev, *next; /* that wait for the same end */
+	struct ck_starting *of;
+};
+
 struct ck_call {
 	struct ck_peer *client; /* NULL once the connection is gone */
 	struct ck_daemon *daemon;
@@ -83,6 +90,7 @@ struct ck_call {
 	struct ck_loop_timer *timer;
 	struct ck_call_pass pass;
 	struct ck_call_create create;
+	struct ck_call_start start;
 };
 
 /* ---- serve.c --------------------------------------------------------------------------------- */
@@ -152,8 +160,19 @@ void ck_consult_drop(struct ck_consult *consult); /* when its call is freed; NUL
 void ck_consulted_drop(struct ck_daemon *daemon, uint64_t number);
 void ck_consulted_forget(struct ck_daemon *daemon); /* at the end */
 
+/* ---- call-start.c ---------------------------------------------------------------------------- */
+
+/* ck_start_request - its id is known, and visible */
+void ck_start_request(struct ck_call *call);
+/* ck_starts_stop - this object is about to be stopped or removed, which ends starts (K34) */
+void ck_starts_stop(struct ck_daemon *daemon, enum ck_kind kind, const char *id);
+/* ck_starts_end - the daemon ends */
+void ck_starts_end(struct ck_daemon *daemon);
+
 /* ---- call-create.c --------------------------------------------------------------------------- */
 
+/* May it have been done in spite of this status? Then the outcome is unknown (K8). */
+bool ck_reply_leaves_open(const struct ck_unary_reply *reply);
 /* the client has read all answers sent so far */
 void ck_create_all_read(struct ck_peer *client);
 /* the connection of the client has ended, and it had not read everything if @unread; one of its

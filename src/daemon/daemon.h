@@ -4,7 +4,7 @@
 /*
  * What the parts of crikeepd share.
  *
- *   kubelet --> serve.c --> call-pass.c, call-create.c, call-lifecycle.c, call-events.c
+ *   kubelet --> serve.c --> call-pass.c, call-create.c, call-start.c, call-lifecycle.c, ...
  *                                  |           |
  *                                  |           v
  *                                  |       the cache --> cache-host.c
@@ -15,7 +15,8 @@
  *   serve.c               clients, and the request of a call
  *   call-pass.c           calls that are passed on
  *   call-create.c         creates, through the cache
- *   call-lifecycle.c      start, stop and remove
+ *   call-start.c          starts
+ *   call-lifecycle.c      stop and remove
  *   call-events.c         GetContainerEvents; commit-events.c adds the events of commits
  *   cache-host.c          what the cache asks of the runtime
  *   runtime-lists.c       the lists of the runtime, at the start and after a reconnect
@@ -44,6 +45,7 @@ struct ck_nri;
 struct ck_plugging;
 struct ck_plugins;
 struct ck_reconcile;
+struct ck_starting;
 
 struct ck_daemon {
 	struct ck_loop loop;
@@ -57,6 +59,7 @@ struct ck_daemon {
 	struct ck_nri *nri;             /* NULL: off */
 	struct ck_plugging *plugging;   /* nri-host.c */
 	struct ck_life *lives;          /* nri-call-steps.c */
+	struct ck_starting *starts;        /* call-start.c */
 	struct ck_exits *exits;         /* nri-exits.c */
 	struct ck_consulted *consulted; /* nri-before-create.c */
 	uint64_t consulted_n;           /* number of the last one */
@@ -64,7 +67,7 @@ struct ck_daemon {
 	 * been away */
 	enum { CK_POD_UPDATES_UNKNOWN, CK_POD_UPDATES_MISSING, CK_POD_UPDATES_THERE } pod_updates;
 	bool stopping;                  /* after SIGTERM: no new calls */
-	unsigned creating;              /* create calls at the runtime */
+	unsigned creating;              /* creates and starts at the runtime */
 };
 
 /* serve.c */
@@ -75,7 +78,7 @@ int ck_listen_start(struct ck_daemon *daemon, int fd, bool filtered,
 void ck_listen_stop(struct ck_listener *listener);
 void ck_listener_free(struct ck_listener *listener);
 
-/* main.c: call this when a create at the runtime has ended while crikeepd is stopping */
+/* main.c: call this when a create or start at the runtime has ended while crikeepd is stopping */
 void ck_daemon_drained(struct ck_daemon *daemon);
 
 /* runtime-lists.c: give both whole lists of the runtime to the cache, at the start and after each

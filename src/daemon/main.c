@@ -183,7 +183,7 @@ static void stop_expired(void *userdata)
 {
 	struct ck_daemon_main *m = userdata;
 	ck_log(CK_LOG_WARNING,
-	       "%u creations have not ended within stop_wait; the next start finds out how they "
+	       "%u creations and starts have not ended within stop_wait; the next start finds out how they "
 	       "ended",
 	       m->daemon.creating);
 	quit(m, EXIT_SUCCESS);
@@ -211,14 +211,14 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
 	(void)info;
 	if (daemon->stopping) { /* a second signal */
 		ck_log(CK_LOG_WARNING,
-		       "stopping at once with %u creations in flight; the next start finds out "
+		       "stopping at once with %u creations and starts in flight; the next start finds out "
 		       "how they ended",
 		       daemon->creating);
 		quit(m, EXIT_SUCCESS);
 		return 0;
 	}
 	daemon->stopping = true;
-	sd_notify(0, "STOPPING=1\nSTATUS=Waiting for creations in flight");
+	sd_notify(0, "STOPPING=1\nSTATUS=Waiting for creations and starts in flight");
 	for (int i = 0; i < SOCKETS; i++)
 		if (m->listeners[i])
 			ck_listen_stop(m->listeners[i]);
@@ -226,7 +226,7 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
 		ck_nri_stop(daemon->nri);
 	if (daemon->creating)
 		ck_log(CK_LOG_INFO,
-		       "stopping: accepting no calls, waiting up to %s for creations in flight: %u",
+		       "stopping: accepting no calls, waiting up to %s for creations and starts in flight: %u",
 		       ck_duration_print(daemon->conf.stop_wait, wait), daemon->creating);
 	else
 		ck_log(CK_LOG_INFO, "stopping: accepting no calls");
@@ -485,6 +485,7 @@ static void end(struct ck_daemon_main *m)
 	ck_hosting_free(daemon->hosting);
 	ck_plugging_quiet(daemon->plugging);
 	ck_lives_end(daemon);
+	ck_starts_end(daemon);
 	ck_upstream_free(daemon->upstream);
 	if (daemon->loop.event)
 		ck_loop_flush(&daemon->loop);

@@ -253,6 +253,10 @@ static void put_daemon(struct text *text, const struct ck_metrics *m)
 	put_histograms(text, "crikeepd_delivery_seconds",
 		       "Time from the runtime's answer to the hand-over", m->delivery);
 
+	put_one(text, "crikeepd_starts_total", "counter", "Starts sent to the runtime", m->starts);
+	put_one(text, "crikeepd_starts_joined_total", "counter",
+		"Calls that joined a start under way", m->starts_joined);
+
 	put_one(text, "crikeepd_clients", "gauge", "Open connections of clients", m->clients);
 	put_one(text, "crikeepd_clients_total", "counter", "Accepted connections of clients",
 		m->clients_total);

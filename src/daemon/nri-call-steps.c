@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that start, update, stop or remove a pod or container, if NRI plugins are to be told. Each
+ * Calls that update, stop or remove a pod or container, if NRI plugins are to be told. Each
  * call is a list of steps, one after the other. A step tells plugins or asks the runtime. A step
  * that fails ends the list, and its error is the answer to the client.
  *
  *   StopPodSandbox its containers are stopped and told as stopped; the pod is told as stopped; the
  *   runtime tears it down RemovePodSandbox the same; its containers are told as removed, and
  *   removed; so is the pod StopContainer the runtime stops it; told RemoveContainer told as
- *   stopped, unless it was; told as removed; the runtime removes it StartContainer plugins agree;
- *   the runtime starts it; told Update... plugins agree, and may ask for other resources; the
- *   runtime updates it; told
+ *   stopped, unless it was; told as removed; the runtime removes it Update... plugins agree, and
+ *   may ask for other resources; the runtime updates it; told
  *
  * Plugins have deadlines of their own, and so has the rest: a client that goes leaves the call to
  * its steps (H6, R41), but for what plugins are asked to agree to, which is not begun without it.
@@ -226,9 +225,7 @@ static void forwarded(struct ck_unary_reply *reply, void *userdata)
 		answer(life);
 		return;
 	}
-	if (call->method->class == CK_CRI_START)
-		ck_object_seen(cache, CK_CONTAINER, call->id, CK_CONDITION_RUNNING);
-	else if (call->method->class == CK_CRI_STOP)
+	if (call->method->class == CK_CRI_STOP)
 		ck_object_seen(cache, call->method->kind, call->id, CK_CONDITION_DEAD);
 	next_step(life);
 }
@@ -330,11 +327,6 @@ static void tell_stop(struct ck_life *life)
 static void tell_remove(struct ck_life *life)
 {
 	tell_container(life, CK_NRI_REMOVE_CONTAINER);
-}
-
-static void tell_post_start(struct ck_life *life)
-{
-	tell_container(life, CK_NRI_POST_START_CONTAINER);
 }
 
 static void tell_post_update(struct ck_life *life)
@@ -565,13 +557,6 @@ static void ask_plugins(struct ck_life *life, struct ck_nri_call *call)
 		fail_error(life, &err);
 }
 
-static void ask_start(struct ck_life *life)
-{
-	struct ck_nri_call call = { .event = CK_NRI_START_CONTAINER,
-				    .container_id = life->call->id };
-	ask_plugins(life, &call);
-}
-
 static void ask_update(struct ck_life *life)
 {
 	CK_AUTO_BYTES struct ck_bytes resources = { 0 };
@@ -651,7 +636,6 @@ static step_fn *const remove_pod_steps[] = { list,        stop_each,       tell_
 					     remove_each, tell_remove_pod, forward,       answer };
 static step_fn *const stop_steps[] = { forward, tell_stop, answer };
 static step_fn *const remove_steps[] = { stop_first, tell_remove, forward, answer };
-static step_fn *const start_steps[] = { ask_start, forward, tell_post_start, answer };
 static step_fn *const update_steps[] = { ask_update, forward, tell_post_update, answer };
 static step_fn *const update_pod_steps[] = { probe_update_pod, ask_update_pod, forward,
 					     tell_post_update_pod, answer };
@@ -665,11 +649,6 @@ static const struct program programs[] = {
 	{ "RemovePodSandbox", ENDS_CONTAINER | ENDS_POD, false, remove_pod_steps },
 	{ "StopContainer", CK_NRI_BIT(STOP_CONTAINER), false, stop_steps },
 	{ "RemoveContainer", ENDS_CONTAINER, false, remove_steps },
-	/* StopContainer tells the pid that hooks/ learns after the start */
-	{ "StartContainer",
-	  CK_NRI_BIT(START_CONTAINER) | CK_NRI_BIT(POST_START_CONTAINER) |
-		  CK_NRI_BIT(STOP_CONTAINER),
-	  true, start_steps },
 	{ "UpdateContainerResources",
 	  CK_NRI_BIT(UPDATE_CONTAINER) | CK_NRI_BIT(POST_UPDATE_CONTAINER), true, update_steps },
 	{ "UpdatePodSandboxResources",

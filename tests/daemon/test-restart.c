@@ -234,7 +234,7 @@ static void told_to_end_it_takes_no_new_call_and_leaves_no_socket(void **state)
 	stage_start(s, "create=10s", flags);
 	assert_int_equal(pod_run(&s->kubelet, "late", 0, "300m", NULL), CK_GRPC_DEADLINE_EXCEEDED);
 	kill(s->w.daemon, SIGTERM);
-	world_until_logged(&s->w, "waiting up to 1s for creations in flight: 1", 10);
+	world_until_logged(&s->w, "waiting up to 1s for creations and starts in flight: 1", 10);
 	assert_true(ck_unix_connect(s->w.cri, NULL) < 0);
 	assert_int_equal(world_kill(&s->w.daemon, 0), 0);
 	assert_true(world_logged(&s->w, "have not ended within stop_wait"));

@@ -350,7 +350,7 @@ static void a_refused_start_is_not_passed_on(void **state)
 	assert_string_equal(story(s), "told StartContainer c2; StartContainer c2");
 }
 
-static void a_start_nobody_waits_for_is_not_begun(void **state)
+static void a_start_goes_on_when_its_caller_leaves(void **state)
 {
 	struct stage *s = *state;
 	struct ask a;
@@ -358,9 +358,44 @@ static void a_start_nobody_waits_for_is_not_begun(void **state)
 	begin(s, &a, "StartContainer", "c2");
 	ask_end(&a);
 	world_settle(s->w);
-	plugin_release(s->plugin);
 	assert_string_equal(story(s), "told StartContainer c2");
-	assert_null(s->w->daemon.lives);
+	plugin_release(s->plugin);
+	assert_string_equal(story(s), "StartContainer c2; told PostStartContainer c2");
+	assert_null(s->w->daemon.starts);
+}
+
+static void plugins_hear_once_of_a_start_that_others_join(void **state)
+{
+	struct stage *s = *state;
+	struct ask first, second;
+	plugin_rule(s->plugin, CK_NRI_START_CONTAINER, PLUGIN_HOLDS, 1);
+	begin(s, &first, "StartContainer", "c2");
+	begin(s, &second, "StartContainer", "c2");
+	plugin_release(s->plugin);
+	assert_string_equal(
+		story(s), "told StartContainer c2; StartContainer c2; told PostStartContainer c2");
+	world_settle(s->w);
+	assert_int_equal(first.grpc, CK_GRPC_OK);
+	assert_int_equal(second.grpc, CK_GRPC_OK);
+	ask_end(&first);
+	ask_end(&second);
+}
+
+static void a_stop_ends_a_start_that_plugins_are_asked_about(void **state)
+{
+	struct stage *s = *state;
+	struct ask start, stop;
+	plugin_rule(s->plugin, CK_NRI_START_CONTAINER, PLUGIN_HOLDS, 1);
+	begin(s, &start, "StartContainer", "c2");
+	begin(s, &stop, "StopContainer", "c2");
+	assert_string_equal(story(s), "told StartContainer c2; StopContainer c2");
+	assert_int_equal(start.grpc, CK_GRPC_ABORTED);
+	plugin_release(s->plugin);
+	assert_string_equal(story(s), "told StopContainer c2");
+	assert_int_equal(stop.grpc, CK_GRPC_OK);
+	assert_null(s->w->daemon.starts);
+	ask_end(&start);
+	ask_end(&stop);
 }
 
 static void a_removal_is_told_as_an_end_first(void **state)
@@ -870,7 +905,9 @@ int main(void)
 		TEST(two_ends_of_one_pod_go_one_after_the_other),
 		TEST(a_start_is_agreed_to_and_told),
 		TEST(a_refused_start_is_not_passed_on),
-		TEST(a_start_nobody_waits_for_is_not_begun),
+		TEST(a_start_goes_on_when_its_caller_leaves),
+		TEST(plugins_hear_once_of_a_start_that_others_join),
+		TEST(a_stop_ends_a_start_that_plugins_are_asked_about),
 		TEST(a_removal_is_told_as_an_end_first),
 		TEST(an_end_that_is_seen_is_told_once),
 		TEST(an_end_nobody_asks_about_is_looked_for),

@@ -203,7 +203,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				 " root, rest, image_id, state, flags, reason, phase, origin, "
 				 "stage, object, reply, told, requests, tries,"
 				 " last_grpc, created, changed, interest, existed, "
-				 "due, boot, staged, searched, absent, asked);"
+				 "due, boot, staged, searched, absent, asked, start);"
 				 "CREATE TABLE history (seq, entry, who, kind, object, what, "
 				 "from_state, to_state, reason, at, wall, grpc,"
 				 " detail, boot)",

@@ -67,6 +67,9 @@ bool check_machine(const struct ck_machine *m, char *why, size_t size)
 		else if (ck_searched(e) != (e->row.searched != 0) ||
 			 (e->row.absent && !e->row.searched))
 			wrong = "does not know since when it is searched";
+		else if (e->row.start && (e->row.state != CK_STATE_COMMITTED ||
+					  e->row.key->kind != CK_CONTAINER))
+			wrong = "is no committed container, and is being started";
 		else if (!is_unique(m, e))
 			wrong = "has the key or the row of another entry";
 		if (wrong) {

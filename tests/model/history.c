@@ -498,6 +498,41 @@ static bool make_use(struct world *w, struct step *s)
 	return false;
 }
 
+/* A container is started, and another attempt of it is asked for before, at or after the end of the
+ * start (K34). */
+static bool make_start(struct world *w, struct step *s)
+{
+	FOR_ENTRIES (e, w) {
+		const struct object *o = e->row.result ? world_object_of(w, e->row.result->id)
+						       : NULL;
+		if (!o || o->kind != CK_CONTAINER || e->row.state != CK_STATE_COMMITTED ||
+		    percent(40))
+			continue;
+		s->label = o->label;
+		if (!e->row.start && !e->running) {
+			s->op = STEP_START_BEGIN;
+		} else if (o->called && percent(45)) {
+			s->op = STEP_START_END;
+			s->arg = percent(30) ? (unsigned)CK_START_REFUSED : below(4);
+		} else if (e->row.start == CK_START_LOST && percent(50)) {
+			s->op = percent(20) ? STEP_CONDITION : percent(50) ? STEP_START_BEGIN
+									   : STEP_NEXT;
+			s->arg = CK_CONDITION_RUNNING;
+		} else if (e->row.start && percent(12)) {
+			s->op = STEP_CRASH;
+		} else {
+			s->op = STEP_BEGIN;
+			s->label = free_label(w);
+			s->req = o->req;
+			s->req.attempt = (unsigned char)((s->req.attempt + 1 + below(2)) % 3);
+			s->time = percent(50) ? 10 * S : 120 * S;
+			return s->label >= 0;
+		}
+		return true;
+	}
+	return false;
+}
+
 static bool forlorn; /* creations are lost, and their lists show nothing for long */
 
 static void make_step(struct world *w, struct step *s)
@@ -511,6 +546,8 @@ static void make_step(struct world *w, struct step *s)
 	if (percent(4) && (percent(70) ? make_absence(w, s) : make_twin(w, s))) {
 		return;
 	} else if (percent(4) && make_use(w, s)) {
+		return;
+	} else if (percent(8) && make_start(w, s)) {
 		return;
 	} else if (n < 24) {
 		make_begin(w, s);

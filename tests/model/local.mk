@@ -13,6 +13,7 @@ model_sources = \
 	tests/model/oracle.c tests/model/oracle.h tests/model/oracle-int.h \
 	tests/model/oracle-host.c \
 	tests/model/oracle-round.c \
+	tests/model/oracle-start.c \
 	tests/model/oracle-turns.c \
 	tests/model/world.c tests/model/world.h tests/model/world-int.h \
 	tests/model/world-events.c

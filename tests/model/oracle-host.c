@@ -268,6 +268,7 @@ void oracle_inspected(struct world *w, const struct job *job, enum ck_condition 
 		     "K24: what was asked before entry %lu moved counts", (unsigned long)row);
 		return;
 	}
+	oracle_inspected_start(w, s, job, condition);
 	if (condition == CK_CONDITION_RUNNING)
 		running(s);
 	if (!s->alive)

@@ -51,4 +51,14 @@ void exempt(struct world *w, const struct shadow *s);
 /* does an entry or a caller have its uid and another name? (K9) */
 bool uid_has_another_name(struct world *w, const struct caller *c);
 void all_unchanged(struct world *w, const char *rule, bool phases);
+
+/* oracle-start.c (K34) */
+void oracle_look_at_start(struct world *w, struct shadow *s, const struct ck_entry *e);
+void oracle_inspected_start(struct world *w, const struct shadow *s, const struct job *job,
+			    enum ck_condition condition);
+void oracle_create_beside(struct world *w, const struct caller *c);
+/* was another attempt of the slot started, and does it run? */
+bool oracle_conflicts_beside(struct world *w, const struct caller *c);
+/* is another attempt of the slot being started? */
+bool oracle_waits_beside(struct world *w, const struct caller *c);
 #endif

@@ -211,7 +211,7 @@ static void check_turns(struct world *w)
 		if (s)
 			continue;
 		/* nothing of its key is left; it may wait for other things */
-		bool blocked = false;
+		bool blocked = oracle_waits_beside(w, c);
 		FOR_SHADOWS (other, w)
 			if (other->state != CK_STATE_GONE &&
 			    (w->keys[other->key].pod == w->keys[c->key].pod ||
@@ -377,6 +377,7 @@ void oracle_create(struct world *w, struct caller *c)
 			     "states: entry %lu is made while entry %lu has its name in the "
 			     "runtime",
 			     (unsigned long)e->row.id, row_of(w, other));
+	oracle_create_beside(w, c);
 	struct object *in = c->req.kind == CK_CONTAINER ? world_object(w, c->req.in) : NULL;
 	struct shadow *sandbox =
 		in && in->stopping && w->in_round == 1 ? shadow_of_object(w, in) : NULL;
@@ -469,7 +470,9 @@ void oracle_heard(struct world *w, struct caller *c)
 		     "K9: caller %d has waited, and its request is refused", label);
 		break;
 	case -CK_ECONFLICT:
-		MUST(w, w->in_round > 1 || !s || ck_state_visible(s->state),
+		MUST(w,
+		     w->in_round > 1 || !s || ck_state_visible(s->state) ||
+			     oracle_conflicts_beside(w, c),
 		     "K11: caller %d conflicts with an entry that is %s", label,
 		     ck_state_name(s->state));
 		break;
@@ -658,6 +661,12 @@ void oracle_restored(struct world *w, const struct ck_row *row, bool same_boot)
 	s->moved_event = w->event;
 	s->state = row->state;
 	s->flags = row->flags;
+	s->start_saved = before.start_saved;
+	if (same_boot && row->state == CK_STATE_COMMITTED && before.start_saved) {
+		s->start = CK_START_LOST;
+		s->start_began = before.start_began;
+		s->start_lost = w->now;
+	}
 	cell(w, CELL_RESTART, column_of(s));
 	switch (row->state) {
 	case CK_STATE_CREATING:

@@ -137,7 +137,7 @@ static void same_request(struct world *w, struct caller *c, struct shadow *s, in
 			MUST(w,
 			     r == CK_HAND_BACK && c->turn.decision.result &&
 				     !strcmp(c->turn.decision.result->id, s->id) && e &&
-				     (!e->wants || s->found_used),
+				     (!e->wants || s->found_used || s->start),
 			     "K5: committed, and answered %d", r);
 		break;
 	case COL_EVICTING:
@@ -283,7 +283,7 @@ void oracle_begun(struct world *w, struct caller *c, int r, bool expired)
 		return; /* there is nothing that could be handed to it */
 	if (!in_margin)
 		moves_on(w, c);
-	if (!s || !e)
+	if (!s || !e || (r == -CK_ECONFLICT && oracle_conflicts_beside(w, c)))
 		return;
 	enum ck_relation relation = world_compare(w, e, &c->fp);
 	if (s->origin == CK_ORIGIN_RUNTIME)

@@ -565,6 +565,7 @@ static void look_at(struct world *w, const struct ck_entry *e)
 	s->phase = e->row.phase;
 	s->reason = e->row.reason;
 	s->stamp = w->stamp;
+	oracle_look_at_start(w, s, e);
 }
 
 void oracle_observe(struct world *w)

@@ -15,6 +15,7 @@ void oracle_fail(struct world *w, const char *fmt, ...) __attribute__((format(pr
 
 void oracle_feeding(struct world *w); /* before each event */
 void oracle_observe(struct world *w); /* after each event: moves, new and vanished entries */
+void oracle_written(struct world *w); /* the rows are on disk */
 void oracle_settling(struct world *w, bool written);
 void oracle_settled(struct world *w);
 void oracle_round(struct world *w); /* what holds after each round */
@@ -50,6 +51,9 @@ void oracle_seen(struct world *w, struct object *o, int r);
 void oracle_used(struct world *w, struct object *o);
 void oracle_starting(struct world *w, struct object *o, int r);
 void oracle_stopping(struct world *w, struct object *o, int r);
+/* oracle-start.c */
+void oracle_start_begun(struct world *w, struct object *o, int r);
+void oracle_start_ended(struct world *w, struct object *o, enum ck_start_end end);
 void oracle_forgotten(struct world *w, struct object *o);
 void oracle_evicted(struct world *w, uint64_t row, bool release, int r);
 void oracle_expiring(struct world *w);

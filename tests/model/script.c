@@ -39,6 +39,8 @@ static void print_step(unsigned number, const struct step *s, FILE *to)
 	static const char *const lists[] = { "as it was when asked", "failed", "as it is now" };
 	static const char *const destroys[] = { "done", "failed", "", "done, but no answer came",
 						"stopped so far" };
+	static const char *const starts[] = { "succeeds, and is heard of", "succeeds", "is refused",
+					      "ends without an answer" };
 
 	fprintf(to, "#%3u  ", number);
 	switch (s->op) {
@@ -114,6 +116,12 @@ static void print_step(unsigned number, const struct step *s, FILE *to)
 		break;
 	case STEP_STARTING:
 		fprintf(to, "#%d: StartContainer", s->label);
+		break;
+	case STEP_START_BEGIN:
+		fprintf(to, "#%d: its start begins", s->label);
+		break;
+	case STEP_START_END:
+		fprintf(to, "#%d: its start %s", s->label, starts[s->arg]);
 		break;
 	case STEP_STOPPING:
 		fprintf(to, "#%d: StopPodSandbox", s->label);
@@ -245,6 +253,12 @@ static void play_step(struct world *w, const struct step *s)
 		break;
 	case STEP_STARTING:
 		world_starting(w, s->label);
+		break;
+	case STEP_START_BEGIN:
+		world_start_begin(w, s->label);
+		break;
+	case STEP_START_END:
+		world_start_end(w, s->label, (enum ck_start_end)s->arg);
 		break;
 	case STEP_STOPPING:
 		world_stopping(w, s->label);

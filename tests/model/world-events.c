@@ -439,6 +439,39 @@ void world_starting(struct world *w, int label)
 	w->starting_row = 0;
 }
 
+int world_start_begin(struct world *w, int label)
+{
+	struct object *o = world_object(w, label);
+	if (!o || o->kind != CK_CONTAINER || o->called || !oracle_shown(w, o))
+		return -CK_ENOTFOUND;
+	feed(w);
+	int r = ck_machine_start_begin(w->m, o->id);
+	o->called = r == 0;
+	oracle_start_begun(w, o, r);
+	fed(w);
+	return r;
+}
+
+void world_start_end(struct world *w, int label, enum ck_start_end end)
+{
+	struct object *o = world_object(w, label);
+	if (!o || !o->called)
+		return;
+	/* it is told truthfully */
+	if (o->condition == CK_CONDITION_DEAD || o->condition == CK_CONDITION_ABSENT)
+		end = end == CK_START_OPEN ? end : CK_START_REFUSED;
+	else if (o->condition == CK_CONDITION_RUNNING && end == CK_START_REFUSED)
+		end = CK_START_HEARD;
+	else if (end == CK_START_HEARD || end == CK_START_TOO_LATE)
+		o->condition = CK_CONDITION_RUNNING;
+	o->ran = o->ran || o->condition == CK_CONDITION_RUNNING;
+	o->called = false;
+	feed(w);
+	ck_machine_start_end(w->m, o->id, end, end == CK_START_REFUSED ? CK_GRPC_INTERNAL : 0);
+	oracle_start_ended(w, o, end);
+	fed(w);
+}
+
 void world_stopping(struct world *w, int label)
 {
 	struct object *o = world_object(w, label);
@@ -537,6 +570,8 @@ void world_crash(struct world *w, unsigned how)
 		write_rows(w);
 	oracle_crashed(w, reboot);
 	machine_end(w);
+	for (unsigned i = 0; i < w->objects_n; i++)
+		w->objects[i].called = false;
 	for (unsigned i = 0; reboot && i < w->creations_n; i++)
 		if (w->creations[i].state == CREATION_RUNNING)
 			w->creations[i].state = CREATION_FAILED;

@@ -195,6 +195,7 @@ void write_rows(struct world *w)
 		stored->used = true;
 		stored->boot = w->boot;
 	}
+	oracle_written(w);
 }
 
 /* ---- the runtime ----------------------------------------------------------------------------- */
@@ -645,7 +646,7 @@ static bool answer_jobs(struct world *w)
 static bool settled_down(struct world *w)
 {
 	FOR_ENTRIES (e, w)
-		if (!ck_state_visible(e->row.state))
+		if (!ck_state_visible(e->row.state) || e->row.start == CK_START_LOST)
 			return false;
 	return !w->jobs_n;
 }
@@ -662,6 +663,8 @@ void world_drain(struct world *w)
 		if (creation && creation->state == CREATION_RUNNING)
 			world_finish(w, i, false);
 	}
+	for (unsigned i = 0; i < w->objects_n; i++)
+		world_start_end(w, w->objects[i].label, CK_START_OPEN);
 	for (unsigned i = 0; i < WORLD_VIEWS; i++)
 		world_view_close(w, i, HOW_FAILED);
 	for (unsigned n = 0; n < 2000 && !w->failure[0]; n++) {

@@ -158,6 +158,7 @@ struct object {
 	bool stopping;
 	bool stop_known; /* in this life, or on disk */
 	bool ran;        /* it runs, or did */
+	bool called;     /* a container: its start is under way */
 	bool listed;     /* a container: in the last whole list since the start */
 	uint64_t created_at;
 	char id[WORLD_ID];
@@ -204,6 +205,9 @@ struct shadow { /* what is known about an entry from outside, and its past */
 	bool failing, released, dead_seen, running_seen, running_hidden, used, delivered, committed,
 		hooks_chosen;
 	bool waited; /* somebody waited for it at the last look */
+	enum ck_start start, start_saved; /* by the rules; as it must be on disk */
+	uint64_t start_began, start_lost;
+	bool start_resumed;
 };
 
 struct stored { /* a row in the database */
@@ -314,6 +318,9 @@ void world_condition(struct world *w, int label, enum ck_condition condition);
 void world_seen(struct world *w, int label);
 void world_used(struct world *w, int label);
 void world_starting(struct world *w, int label); /* StartContainer names it */
+/* the host starts it, and hears how that ended */
+int world_start_begin(struct world *w, int label);
+void world_start_end(struct world *w, int label, enum ck_start_end end);
 void world_stopping(struct world *w, int label);
 void world_forget(struct world *w, int label); /* the kubelet removes it */
 void world_evict(struct world *w, unsigned nth, bool release);

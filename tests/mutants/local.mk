@@ -8,6 +8,7 @@ machine_mutated = \
 	cache/machine/answers.c \
 	cache/machine/commit.c \
 	cache/machine/creation.c \
+	cache/machine/entry-changes.c \
 	cache/machine/evict.c \
 	cache/machine/lists.c \
 	cache/machine/lost.c \
@@ -16,6 +17,7 @@ machine_mutated = \
 	cache/machine/removal.c \
 	cache/machine/restart.c \
 	cache/machine/settle.c \
+	cache/machine/start.c \
 	cache/machine/stopping.c \
 	cache/machine/turn.c \
 	cache/machine/turn-events.c \
@@ -24,6 +26,7 @@ machine_mutants = \
 	tests/mutants/machine/cache/machine/answers.c \
 	tests/mutants/machine/cache/machine/commit.c \
 	tests/mutants/machine/cache/machine/creation.c \
+	tests/mutants/machine/cache/machine/entry-changes.c \
 	tests/mutants/machine/cache/machine/evict.c \
 	tests/mutants/machine/cache/machine/lists.c \
 	tests/mutants/machine/cache/machine/lost.c \
@@ -32,6 +35,7 @@ machine_mutants = \
 	tests/mutants/machine/cache/machine/removal.c \
 	tests/mutants/machine/cache/machine/restart.c \
 	tests/mutants/machine/cache/machine/settle.c \
+	tests/mutants/machine/cache/machine/start.c \
 	tests/mutants/machine/cache/machine/stopping.c \
 	tests/mutants/machine/cache/machine/turn.c \
 	tests/mutants/machine/cache/machine/turn-events.c \

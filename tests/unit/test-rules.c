@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * At least one scenario for each rule K1 to K33 that belongs to the machine. They run in the world
+ * At least one scenario for each rule K1 to K34 that belongs to the machine. They run in the world
  * of the model test, and its oracle checks them. Each test ends by draining the world, so that
  * everything it began ends as well.
  */
@@ -1913,6 +1913,148 @@ static void k27_what_has_no_row_is_shown_and_never_served(void **state)
 	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
 }
 
+/* ---- starts (K34) ---------------------------------------------------------------------------- */
+
+/* a container whose start is under way */
+static void start_begun(void)
+{
+	made_and_handed(A, sandbox);
+	made_and_handed(B, container_in(A));
+	assert_int_equal(world_start_begin(w, B), 0);
+	assert_int_equal(w->db[world_entry(w, B)->row.id].row.start, CK_START_CALLED);
+}
+
+static void k34_another_attempt_waits_for_a_start_and_finds_it_running(void **state)
+{
+	(void)state;
+	start_begun();
+	assert_int_equal(begin(C, attempt(container_in(A), 1), 120 * S), CK_WAIT);
+	world_time(w, 60 * S);
+	assert_int_equal(outcome(C), CK_WAIT);
+	world_start_end(w, B, CK_START_TOO_LATE);
+	assert_int_equal(outcome(C), -CK_ECONFLICT);
+	assert_non_null(strstr(text_of(C), "attempt 0 exists: it was started when its caller had "
+					   "gone, and runs"));
+	/* also if it is asked for later: the request may be older than the list that shows it */
+	assert_int_equal(begin(D, attempt(container_in(A), 1), 120 * S), -CK_ECONFLICT);
+	assert_int_equal(ck_machine_counters(w->m)->starts_unheard, 1);
+	world_condition(w, B, CK_CONDITION_DEAD);
+	world_seen(w, B);
+	assert_int_equal(begin(E, attempt(container_in(A), 1), 120 * S), CK_CREATE);
+}
+
+static void k34_a_caller_that_waits_too_long_hears_of_the_start(void **state)
+{
+	(void)state;
+	start_begun();
+	begin(C, attempt(container_in(A), 1), 10 * S);
+	world_time(w, 10 * S);
+	assert_int_equal(outcome(C), CK_BUSY);
+	assert_non_null(strstr(text_of(C), "attempt 0 is being started for 10 s"));
+	assert_int_equal(begin(D, container_in(A), 10 * S), CK_HAND_BACK); /* K5 */
+}
+
+static void k34_a_start_that_was_heard_of_leaves_nothing(void **state)
+{
+	(void)state;
+	start_begun();
+	world_start_end(w, B, CK_START_HEARD);
+	assert_int_equal(begin(C, attempt(container_in(A), 1), 10 * S), CK_CREATE);
+}
+
+static void k34_a_start_that_fails_makes_room(void **state)
+{
+	(void)state;
+	start_begun();
+	begin(C, attempt(container_in(A), 1), 10 * S);
+	world_start_end(w, B, CK_START_REFUSED);
+	assert_int_equal(outcome(C), CK_CREATE);
+}
+
+static void k34_the_status_decides_what_nobody_knows(void **state)
+{
+	(void)state;
+	start_begun();
+	begin(C, attempt(container_in(A), 1), 120 * S);
+	world_start_end(w, B, CK_START_OPEN);
+	assert_int_equal(outcome(C), CK_WAIT);
+	world_inspected(w, 0, true); /* it is merely created, and may still be started */
+	assert_int_equal(outcome(C), CK_WAIT);
+	world_next(w);
+	world_inspected(w, 0, false);
+	assert_int_equal(outcome(C), CK_WAIT);
+	world_condition(w, B, CK_CONDITION_RUNNING);
+	world_next(w);
+	world_inspected(w, 0, true);
+	assert_int_equal(outcome(C), -CK_ECONFLICT);
+}
+
+static void k34_what_stays_created_was_not_started(void **state)
+{
+	(void)state;
+	start_begun();
+	begin(C, attempt(container_in(A), 1), 120 * S);
+	world_start_end(w, B, CK_START_OPEN);
+	world_time(w, CK_LOST_GRACE - 1);
+	world_inspected(w, 0, true); /* asked before the time was up */
+	assert_int_equal(outcome(C), CK_WAIT);
+	world_next(w);
+	world_inspected(w, 0, true);
+	assert_int_equal(outcome(C), CK_CREATE);
+}
+
+static void k34_a_list_decides_too(void **state)
+{
+	(void)state;
+	start_begun();
+	begin(C, attempt(container_in(A), 1), 120 * S);
+	world_start_end(w, B, CK_START_OPEN);
+	world_condition(w, B, CK_CONDITION_DEAD);
+	list_passes(CK_CONTAINER);
+	assert_int_equal(state_of(B), CK_STATE_ENDED);
+	assert_int_equal(outcome(C), CK_CREATE);
+}
+
+static void k34_a_start_goes_on_over_a_restart(void **state)
+{
+	(void)state;
+	start_begun();
+	world_crash(w, 0);
+	assert_int_equal(begin(C, attempt(container_in(A), 1), 120 * S), CK_WAIT);
+	lists_come_in();
+	assert_int_equal(outcome(C), CK_WAIT);
+	world_condition(w, B, CK_CONDITION_RUNNING);
+	world_inspected(w, 0, true);
+	assert_int_equal(outcome(C), -CK_ECONFLICT);
+	world_crash(w, 0);
+	assert_int_equal(begin(D, attempt(container_in(A), 1), 120 * S), CK_WAIT);
+	lists_come_in();
+	assert_int_equal(outcome(D), -CK_ECONFLICT);
+}
+
+static void k34_a_second_start_that_is_refused_decides_nothing(void **state)
+{
+	(void)state;
+	start_begun();
+	world_crash(w, 0);
+	lists_come_in();
+	begin(C, attempt(container_in(A), 1), 120 * S);
+	assert_int_equal(world_start_begin(w, B), 0);
+	world_start_end(w, B, CK_START_REFUSED); /* "it is being started" */
+	assert_int_equal(outcome(C), CK_WAIT);
+}
+
+static void k34_a_sandbox_that_stops_ends_a_start(void **state)
+{
+	(void)state;
+	start_begun();
+	world_stopping(w, A);
+	assert_int_equal(state_of(B), CK_STATE_ENDED);
+	assert_int_equal(world_entry(w, B)->row.start, CK_START_NONE);
+	world_start_end(w, B, CK_START_OPEN); /* says nothing any more */
+	assert_int_equal(ck_machine_counters(w->m)->starts_lost, 0);
+}
+
 /* ---- time and store (K28 to K33) ------------------------------------------------------------- */
 
 static void k28_timers_are_exact(void **state)
@@ -2251,6 +2393,16 @@ int main(void)
 		TEST(k25_time_of_a_row_that_lies_ahead_is_now),
 		TEST(k26_the_id_in_the_row_wins),
 		TEST(k27_what_has_no_row_is_shown_and_never_served),
+		TEST(k34_another_attempt_waits_for_a_start_and_finds_it_running),
+		TEST(k34_a_caller_that_waits_too_long_hears_of_the_start),
+		TEST(k34_a_start_that_was_heard_of_leaves_nothing),
+		TEST(k34_a_start_that_fails_makes_room),
+		TEST(k34_the_status_decides_what_nobody_knows),
+		TEST(k34_what_stays_created_was_not_started),
+		TEST(k34_a_list_decides_too),
+		TEST(k34_a_start_goes_on_over_a_restart),
+		TEST(k34_a_second_start_that_is_refused_decides_nothing),
+		TEST(k34_a_sandbox_that_stops_ends_a_start),
 		TEST(k28_timers_are_exact),
 		TEST(k29_effects_come_after_the_write),
 		TEST(k30_memory_holds_what_is_there_and_no_more),

@@ -95,6 +95,7 @@ static void assert_same_row(const struct ck_row *a, const struct ck_row *b)
 	assert_int_equal(a->created, b->created);
 	assert_int_equal(a->changed, b->changed);
 	assert_int_equal(a->asked, b->asked);
+	assert_int_equal(a->start, b->start);
 	assert_int_equal(a->interest, b->interest);
 	assert_int_equal(a->existed, b->existed);
 	assert_int_equal(a->due, b->due);
@@ -123,6 +124,7 @@ static void a_row_comes_back_as_it_was_written(void **state)
 	row.staged = 6;
 	row.searched = 7;
 	row.absent = 8;
+	row.start = CK_START_MAX;
 	assert_int_equal(insert(f, &row), 0);
 	reopen(f);
 	load(f);

@@ -14,7 +14,7 @@
 #include "src/crikeep-nri.h"
 
 #define CK_CONF_PATH "/etc/crikeep/crikeep.yaml"
-#define CK_CONF_KEYS 35u
+#define CK_CONF_KEYS 36u
 
 struct ck_conf_nri { /* plugins: as in struct ck_nri_options, except for the paths */
 	bool enabled;
@@ -45,6 +45,7 @@ struct ck_conf {
 	/* the cache: as in struct ck_options */
 	char *state_dir;
 	uint64_t ttl, create_deadline, lost_grace, supersede_wait, destroy_timeout;
+	uint64_t start_deadline; /* 0: create_deadline */
 	enum ck_mode mode;
 	enum ck_hand_back hand_back;
 	enum ck_annotation_change on_annotation_change;

@@ -84,6 +84,8 @@ const struct ck_conf_key ck_conf_keys[] = {
 	  .help = "how long a result is kept after its last request" },
 	{ "cache.create_deadline", SPAN(create_deadline, CK_CREATE_DEADLINE, SHORTEST),
 	  FLAG("create-deadline", "SPAN"), .help = "how long the runtime may take for a creation" },
+	{ "cache.start_deadline", SPAN(start_deadline, 0, 0), .reload = true,
+	  .help = "how long the runtime may take for a start; 0: as for a creation" },
 	{ "cache.lost_grace", SPAN(lost_grace, CK_LOST_GRACE, SHORTEST),
 	  .help = "how long a lost creation may be absent before it has failed" },
 	{ "cache.supersede_wait", SPAN(supersede_wait, CK_SUPERSEDE_WAIT, SHORTEST),
