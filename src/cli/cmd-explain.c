@@ -154,18 +154,45 @@ static void tell_kept(const struct story *story)
 		told ? "plugins know about it" : "no plugin knows about it");
 }
 
+static void tell_start(const struct story *story)
+{
+	char span[48];
+	switch (story->row->start) {
+	case CK_START_NONE:
+		break;
+	case CK_START_CALLED:
+		fprintf(story->out,
+			" The runtime has been starting it %s; a request for another attempt "
+			"waits for that.",
+			since(story, story->row->staged, span));
+		break;
+	case CK_START_LOST:
+		fprintf(story->out,
+			" The call that starts it ended without an answer, so the runtime is asked "
+			"whether it runs; a request for another attempt waits for that.");
+		break;
+	case CK_START_UNHEARD:
+		fprintf(story->out,
+			" It was started when nobody waited for that any more; as long as it runs, "
+			"a request for another attempt is a conflict.");
+		break;
+	}
+}
+
 static void tell_committed(const struct story *story)
 {
 	const struct ck_row *row = story->row;
 	if (row->origin == CK_ORIGIN_RUNTIME) {
 		fprintf(story->out, " It was found in the runtime and only recorded. It is never "
 				    "handed back and never destroyed.");
+		tell_start(story);
 		return;
 	}
 	fprintf(story->out, row->flags & CK_ENTRY_DELIVERED
 				    ? " It belongs to the kubelet, which received the answer."
 				    : " It belongs to the kubelet. It is not known whether the "
 				      "answer was received.");
+	tell_start(story);
 	if (row->state == CK_STATE_ENDED)
 		fprintf(story->out, " It has stopped since then and is never handed back again.");
 }

@@ -140,6 +140,16 @@ const char *ck_phase_word(enum ck_phase phase)
 	return phase > 0 && phase < CK_COUNT(words) ? words[phase] : NULL;
 }
 
+static const char *start_word(enum ck_start start)
+{
+	static const char *const words[] = {
+		[CK_START_CALLED] = "called",
+		[CK_START_LOST] = "lost",
+		[CK_START_UNHEARD] = "unheard",
+	};
+	return words[start];
+}
+
 /* ---- as a tree ------------------------------------------------------------------------------- */
 
 struct json_object *ck_flag_tree(unsigned flags)
@@ -268,6 +278,7 @@ struct json_object *ck_row_tree(const struct ck_look *look, const struct ck_row 
 	ck_tree_put_text(object, "reason", row->reason ? ck_reason_name(row->reason) : NULL);
 	ck_tree_put_text(object, "phase", ck_phase_word(row->phase));
 	ck_tree_put_text(object, "stage", or_null(row->stage));
+	ck_tree_put_text(object, "start", start_word(row->start));
 	put_past(look, row, object, "staged", row->staged);
 	ck_tree_put_text(object, "origin", row->origin == CK_ORIGIN_RUNTIME ? "runtime" : "cache");
 	ck_tree_put_text(object, "id", row->result ? row->result->id : NULL);

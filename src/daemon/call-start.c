@@ -94,7 +94,7 @@ static bool is_heard(const struct ck_starting *start)
 
 /* ---- its end --------------------------------------------------------------------------------- */
 
-/* First the cache hears how it ended, because that decides what an answered caller asks for next. */
+/* First the cache hears how it ended, which decides what an answered caller asks for next. */
 static void tell_cache(struct ck_starting *start)
 {
 	enum ck_start_end end = !start->started   ? start->end

@@ -183,8 +183,8 @@ static void stop_expired(void *userdata)
 {
 	struct ck_daemon_main *m = userdata;
 	ck_log(CK_LOG_WARNING,
-	       "%u creations and starts have not ended within stop_wait; the next start finds out how they "
-	       "ended",
+	       "%u creations and starts have not ended within stop_wait; the next start finds out "
+	       "how they ended",
 	       m->daemon.creating);
 	quit(m, EXIT_SUCCESS);
 }
@@ -211,8 +211,8 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
 	(void)info;
 	if (daemon->stopping) { /* a second signal */
 		ck_log(CK_LOG_WARNING,
-		       "stopping at once with %u creations and starts in flight; the next start finds out "
-		       "how they ended",
+		       "stopping at once with %u creations and starts in flight; the next start "
+		       "finds out how they ended",
 		       daemon->creating);
 		quit(m, EXIT_SUCCESS);
 		return 0;
@@ -226,7 +226,8 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
 		ck_nri_stop(daemon->nri);
 	if (daemon->creating)
 		ck_log(CK_LOG_INFO,
-		       "stopping: accepting no calls, waiting up to %s for creations and starts in flight: %u",
+		       "stopping: accepting no calls, waiting up to %s for creations and starts in "
+		       "flight: %u",
 		       ck_duration_print(daemon->conf.stop_wait, wait), daemon->creating);
 	else
 		ck_log(CK_LOG_INFO, "stopping: accepting no calls");

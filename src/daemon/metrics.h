@@ -35,7 +35,7 @@ struct ck_metrics { /* zeroed; the files that do the work count here */
 	struct ck_histogram wait[3];
 	/* crikeepd_delivery_seconds{kind}: from the runtime's answer to its hand-over */
 	struct ck_histogram delivery[3];
-	/* crikeepd_starts_total: calls that were sent to the runtime; crikeepd_starts_joined_total */
+	/* crikeepd_starts_total: sent to the runtime; crikeepd_starts_joined_total */
 	uint64_t starts, starts_joined;
 	/* connections */
 	/* crikeepd_clients_total, crikeepd_clients_refused_total (peer uid) */

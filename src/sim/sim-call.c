@@ -204,7 +204,7 @@ static void call_left(struct ck_sim_call *call)
 	if (call->making)
 		ck_sim_create_left(CK_TAKE(call->making));
 	else if (call->paused && call->rpc->pause != CK_SIM_LIST && call->sim->conf.finish)
-		return; /* a stop or a removal goes on */
+		return; /* a start, a stop or a removal goes on */
 	ck_sim_call_free(call);
 }
 
@@ -220,7 +220,8 @@ static void deadline_over(void *userdata)
 static bool due_to_fail(struct ck_sim_call *call)
 {
 	struct ck_sim_conf *conf = &call->sim->conf;
-	uint64_t *left = call->rpc->pause == CK_SIM_REMOVE ? &conf->fail_remove
+	uint64_t *left = call->rpc->pause == CK_SIM_START  ? &conf->fail_start
+			 : call->rpc->pause == CK_SIM_REMOVE ? &conf->fail_remove
 			 : call->rpc->pause == CK_SIM_LIST ? &conf->fail_list
 							   : NULL;
 	if (!left || !*left)
@@ -243,7 +244,8 @@ static void call_run(void *userdata)
 static void call_begin(struct ck_sim_call *call)
 {
 	const struct ck_sim_conf *conf = &call->sim->conf;
-	const uint64_t pauses[] = { [CK_SIM_STOP] = conf->stop,
+	const uint64_t pauses[] = { [CK_SIM_START] = conf->start,
+				    [CK_SIM_STOP] = conf->stop,
 				    [CK_SIM_REMOVE] = conf->remove,
 				    [CK_SIM_LIST] = conf->list };
 	uint64_t pause = pauses[call->rpc->pause];

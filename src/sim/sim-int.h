@@ -53,10 +53,10 @@ struct ck_sim_conf { /* zeroed, then ck_sim_conf_parse(); ck_sim_conf_fini() */
 	char *listen, *log, *state;
 	char *images;                      /* exist from the start; separated by '+' */
 	uint64_t create[CK_CONTAINER + 1]; /* by kind; ns, like all durations here */
-	uint64_t stop, remove, list;
+	uint64_t start, stop, remove, list;
 	uint64_t exit; /* from a container's start until it exits by itself; 0: never */
 	uint64_t fail[CK_CONTAINER + 1]; /* how many of the first creations fail */
-	uint64_t fail_remove, fail_list;
+	uint64_t fail_start, fail_remove, fail_list;
 	bool finish; /* a creation goes on after its caller has left; else it is rolled back */
 	uint64_t made[CK_CONTAINER + 1]; /* how many exist from the start */
 	uint64_t padding;                /* bytes of annotation in each of those */
@@ -207,7 +207,7 @@ void ck_sim_put_containers_of(struct ck_writer *out, uint32_t field,
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 /* the parameter that delays a call */
-enum ck_sim_pause { CK_SIM_NOW, CK_SIM_STOP, CK_SIM_REMOVE, CK_SIM_LIST };
+enum ck_sim_pause { CK_SIM_NOW, CK_SIM_START, CK_SIM_STOP, CK_SIM_REMOVE, CK_SIM_LIST };
 
 struct ck_sim_rpc {
 	const char *name;

@@ -164,7 +164,7 @@ static const struct ck_sim_rpc rpcs[] = {
 	{ "UpdatePodSandboxResources", update_sandbox, CK_SIM_NOW },
 
 	{ "CreateContainer", ck_sim_create_container, CK_SIM_NOW },
-	{ "StartContainer", start_container, CK_SIM_NOW },
+	{ "StartContainer", start_container, CK_SIM_START },
 	{ "StopContainer", stop, CK_SIM_STOP },
 	{ "RemoveContainer", remove_object, CK_SIM_REMOVE },
 	{ "ContainerStatus", ck_sim_container_status, CK_SIM_NOW },

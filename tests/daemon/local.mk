@@ -12,7 +12,8 @@ long_tests += \
 	tests/daemon/test-daemon-secrets \
 	tests/daemon/test-late \
 	tests/daemon/test-move \
-	tests/daemon/test-restart
+	tests/daemon/test-restart \
+	tests/daemon/test-start
 test_support += \
 	tests/daemon/pods.c tests/daemon/pods.h \
 	tests/daemon/stage.c tests/daemon/stage.h \

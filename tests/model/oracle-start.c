@@ -87,9 +87,9 @@ static bool is_other_attempt(const struct world *w, const struct shadow *s, cons
 void oracle_create_beside(struct world *w, const struct caller *c)
 {
 	FOR_SHADOWS (s, w)
-		if (w->in_round == 1 && is_other_attempt(w, s, c))
-			oracle_fail(w, "K34: caller %d is to create, and entry %lu is being started",
-				    (int)(c - w->callers), row_of(w, s));
+		MUST(w, w->in_round > 1 || !is_other_attempt(w, s, c),
+		     "K34: caller %d is to create, and entry %lu is being started",
+		     (int)(c - w->callers), row_of(w, s));
 }
 
 bool oracle_conflicts_beside(struct world *w, const struct caller *c)
