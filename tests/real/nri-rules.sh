@@ -353,6 +353,92 @@ frozen() {
 	check 'who does not answer is disconnected' until_ 25 plugin_is 20-b gone
 	check 'and why can be seen' grep -q 'RunPodSandbox: no answer within 18s' "$d/plugins"
 }
+# the same with 20 pods, four at a time
+frozen_node() {
+	local began without with
+	stage '' --set=nri.request_timeout=3s || return
+	plugin 10-a -events all
+	plugin 30-c -events all
+	began=$(now)
+	check '20 pods with containers live' lives early
+	without=$(since "$began")
+	plugin 20-b -events all
+	kill -STOP "$plugin_pid"
+	began=$(now)
+	check 'and 20 more beside a frozen plugin' lives late
+	with=$(since "$began")
+	echo "    20 pods: $without ms; beside a frozen plugin that has 3000 ms to answer: $with ms"
+	check 'others waited for it once, all at the same time' waited 2900 4500
+	check 'they have heard all of it' is "$(all_heard 10-a)" "$(all_heard 30-c)"
+}
+lives() { # lives NAME: 20 pods, each with a container that is started, come and go
+	local i pids=() status=0
+	for i in 1 2 3 4; do
+		lives_of "$1-$i" &
+		pids+=($!)
+	done
+	for i in "${pids[@]}"; do
+		wait "$i" || status=1
+	done
+	return $status
+}
+lives_of() { # five of them, one after the other
+	local i web main
+	for i in 1 2 3 4 5; do
+		web=$(cri runp "$(pod "$1-$i")") &&
+			main=$(cri create "$web" "$(container "main-$1-$i")" "$(pod "$1-$i")") &&
+			cri start "$main" >/dev/null && says RemovePodSandbox "$web" || return
+	done
+}
+# waited MIN MAX: ms in which any event was between the first plugin, which had answered, and the
+# last, not counting passages of less than a second
+waited() {
+	local ms
+	ms=$({
+		lines 10-a 'f("what") == "done" { print f("event"), f("pod"), f("cname"), f("at") }'
+		echo
+		lines 30-c 'f("what") == "call" { print f("event"), f("pod"), f("cname"), f("at") }'
+	} | awk '
+		!NF { last = 1 }
+		{ at = $NF; sub(/ [^ ]*$/, "") }
+		!last { done[$0] = at }
+		last && ($0 in done) && at - done[$0] >= 1 { print done[$0], at }' | sort -n | awk '
+		$1 > end { sum += end - begin; begin = end = $1 }
+		$2 > end { end = $2 }
+		END { printf "%d\n", (sum + end - begin) * 1000 }')
+	echo "they waited $ms ms"
+	[ "$ms" -ge "$1" ] && [ "$ms" -le "$2" ]
+}
+all_heard() { # of each pod and container, in any order of these
+	lines "$1" 'f("what") == "call" { print f("name"), f("cname"), f("event") }' |
+		sort -s -k 1,2
+}
+
+# one that can fail what is asked of it does, while it does not answer and when it is gone
+frozen_policies() {
+	stage '' --set=nri.request_timeout=2s --set=nri.policies=b=fail || return
+	plugin 10-a
+	plugin 20-b
+	kill -STOP "$plugin_pid"
+	try cri runp "$(pod web)"
+	check 'with policy "fail" the creation fails' refused 'plugin 20-b: no answer within 2s'
+	check 'leaves nothing' until_ 10 is_empty pods_past
+	check 'and is told to be gone' until_ 10 hears 10-a web \
+		'RunPodSandbox StopPodSandbox RemovePodSandbox'
+	kill -KILL "$plugin_pid"
+	restage '' --set=nri.request_timeout=2s --set=nri.policies=b=required || return
+	rm -f "$d"/*-?.log
+	plugin 10-a
+	plugin 20-b
+	kill -STOP "$plugin_pid"
+	try cri runp "$(pod db)"
+	check 'with policy "required" it fails as well' refused 'plugin 20-b: no answer within 2s'
+	check 'the plugin is disconnected' until_ 20 plugin_is 20-b gone
+	ask 1s last
+	check 'from then on there is no pod' is "$code" UNAVAILABLE
+	check 'and the answer names it' has "$err" b
+	check 'nobody was told' hears 10-a last ''
+}
 # a plugin's own failure policy
 demands() {
 	stage '' --set=nri.request_timeout=1s || return

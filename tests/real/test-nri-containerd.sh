@@ -13,7 +13,7 @@ set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
 scenarios="R3 R5 R7 R8 R9 R12 R14 R18 R19 R20 R22 R26 R27 R31 R34 R35 R36 R37 R39 R40 H7 O1 O3 O5 O8
-	before_create conflict updated old_stub"
+	before_create conflict updated old_stub frozen_node frozen_policies"
 . "$here/play.sh"
 . "$here/stage.sh"
 . "$here/nri-stage.sh"

@@ -12,7 +12,8 @@ set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
 scenarios="$(echo R{1..42} H{1..10} O{1..8}) debts before_create asked_in_vain conflict
-	validated updated old_stub long_list launched stalled frozen demands"
+	validated updated old_stub long_list launched stalled frozen frozen_node
+	frozen_policies demands"
 scenarios=${*:-$scenarios}
 
 . "$here/play.sh"

@@ -55,7 +55,10 @@ specs() { # specs ADJUST: all of them
 
 # each scenario has the stage for itself
 stage() {
-	[ ${#plugin_pids[@]} -eq 0 ] || kill -KILL "${plugin_pids[@]}" 2>/dev/null
+	[ ${#plugin_pids[@]} -eq 0 ] || {
+		kill -KILL "${plugin_pids[@]}"
+		wait "${plugin_pids[@]}"
+	} 2>/dev/null
 	plugin_pids=() command=''
 	cri rmp -fa >/dev/null 2>&1
 	rm -f "$d"/[0-9]*-*.log "$d"/[0-9]*-*.script "$d"/go*
