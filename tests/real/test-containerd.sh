@@ -15,7 +15,8 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 scenarios='plain_use late_sandbox waiting_sandbox next_attempt next_attempt_early
 	unwanted_sandbox evicted_by_hand full_disk late_container next_container_attempt
-	unwanted_container dropped_connection frozen_container frozen_and_removed
+	unwanted_container late_start killed_while_starting
+	dropped_connection frozen_container frozen_and_removed
 	killed_while_kept killed_while_creating killed_before_the_end killed_and_unwanted
 	killed_while_evicting moved_straight_and_back asked_to_end another_boot
 	runtime_killed_while_kept runtime_killed_while_creating runtime_killed_while_evicting'
@@ -283,6 +284,51 @@ unwanted_container() {
 	check 'the container goes when nobody wants it' until_ 20 one_container ''
 	check 'its sandbox stays' only_pod "$sandbox"
 	check 'it was created once' is "$(calls CreateContainer)" 1
+}
+
+# a start whose client has gone: $sandbox, $id. containerd runs `runc create` in StartContainer
+start_late() {
+	stage || return
+	sandbox=$(cri runp -T 8s "$(pod web)")
+	id=$(cri create -T 8s "$sandbox" "$(container main)" "$(pod web)")
+	slow "web create $1"
+	try cri --timeout=2s start "$id"
+	check 'the start runs into its deadline' timed_out
+	check 'the container does not run yet' gone "$id"
+}
+next_container() { try cri create -T 20s "$sandbox" "$(container main 1)" "$(pod web)"; }
+
+late_start() {
+	start_late 6 || return
+	next_container
+	check 'attempt 1 hears that attempt 0 exists' said AlreadyExists
+	check 'when attempt 0 is started' within 2000 12000
+	check 'which runs' runs "$id"
+	check 'and is alone' one_container "$id"
+	next_container
+	check 'a later request for attempt 1 hears the same' said AlreadyExists
+	check 'runc was asked once' is "$(creations web container)" 1
+	check 'attempt 0 can be stopped' cri stop "$id"
+	next_container
+	check 'then attempt 1 gets a container' is $status 0
+	slow ''
+	check 'it can be started' cri start "$out"
+	check 'and runs' runs "$out"
+}
+said() {
+	[ $status -ne 0 ] && [[ $err == *"code = $1"* ]] || { echo "$status: $out $err"; return 1; }
+}
+
+killed_while_starting() {
+	start_late 6 || return
+	crikeepd_kill
+	check 'crikeepd starts again' crikeepd_start
+	next_container
+	check 'attempt 1 gets a container: containerd has given up the start' is $status 0
+	slow ''
+	check 'it can be started' cri start "$out"
+	check 'and runs' runs "$out"
+	check 'attempt 0 does not' gone "$id"
 }
 
 dropped_connection() {
