@@ -23,10 +23,10 @@ struct ck_starting {
 	struct ck_daemon *daemon;
 	char id[CK_ID_MAX + 1], sandbox_id[CK_ID_MAX + 1];
 	struct ck_call *callers;
-	struct ck_bytes request;      /* until it is sent; from here on, of the first call */
+	struct ck_bytes request; /* until it is sent; from here on, of the first call */
 	struct ck_h2_header *headers;
 	size_t headers_n;
-	uint64_t left;                /* ns to its deadline when it came */
+	uint64_t left; /* ns to its deadline when it came */
 	struct ck_unary_call *rpc;
 	struct ck_unary_reply answer; /* the runtime's */
 	enum ck_start_end end;        /* unless it succeeds */
@@ -223,8 +223,7 @@ static void answered(struct ck_unary_reply *reply, void *userdata)
 	reply->message = (struct ck_bytes){ 0 };
 	start->started = start->answer.status.code == CK_GRPC_OK;
 	if (start->started)
-		ck_object_seen(start->daemon->cache, CK_CONTAINER, start->id,
-			       CK_CONDITION_RUNNING);
+		ck_object_seen(start->daemon->cache, CK_CONTAINER, start->id, CK_CONDITION_RUNNING);
 	if (start->started && plugins_listen(start)) {
 		if (tell(start, CK_NRI_POST_START_CONTAINER, told_started, &err) >= 0)
 			return;

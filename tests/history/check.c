@@ -6,6 +6,7 @@
  *	nobody gets what was made for another request, or what plugins were not told of
  *	what is delivered or runs is neither hidden nor destroyed, nor is a sandbox that holds it
  *	what was handed to nobody is hidden
+ *	no other attempt is created of what is being started, or was when nobody waited
  *	plugins hear of each object once, of its end if they heard of it, and in this order
  *	in the end everything that exists is committed, and the cache knows nothing else
  *	the database is sound after each life
@@ -68,6 +69,13 @@ void check_create(struct world *w, const struct caller *c)
 			continue;
 		if (o->stage == MAKING && !again && runtime_name_same(&o->req, &c->req))
 			world_wrong(w, "caller %d is to create what is being created as %s",
+				    (int)(c - w->callers), o->id);
+		bool beside = o->starting == w->life ||
+			      (o->unheard && o->condition == CK_CONDITION_RUNNING);
+		if (o->stage == EXISTS && beside && !has_ended(w, o) &&
+		    o->req.kind == CK_CONTAINER && c->req.kind == CK_CONTAINER &&
+		    o->req.sandbox == c->req.sandbox && o->req.name == c->req.name)
+			world_wrong(w, "caller %d is to create, and %s is or was started",
 				    (int)(c - w->callers), o->id);
 		if (c->req.sandbox == i && o->stage == EXISTS && o->stop_known)
 			world_wrong(w, "caller %d is to create in %s, which stops",

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tests/history/world.h"
-#include "cache/cache.h"
+#include "cache/starts.h"
 #include "src/base/fault.h"
 
 /* ---- choosing -------------------------------------------------------------------------------- */
@@ -267,6 +267,51 @@ static void step_start(struct world *w, const struct step *s)
 		ck_object_seen(w->cache, o->req.kind, o->id, o->condition);
 }
 
+static bool is_starting(const struct object *o)
+{
+	return o->stage == EXISTS && o->starting;
+}
+
+/* the host carries a start on, and its caller may have gone by its end (K34) */
+static void step_start_begin(struct world *w, const struct step *s)
+{
+	int i = pick(w, s->a, is_handed_container);
+	if (i < 0 || w->objects[i].condition != CK_CONDITION_READY ||
+	    w->objects[i].starting == w->life)
+		return;
+	struct object *o = &w->objects[i];
+	char sandbox[CK_ID_MAX + 1];
+	int r = ck_container_starting(w->cache, o->id);
+	if (r == 0)
+		r = ck_start_begin(w->cache, o->id, sandbox);
+	world_say(w, "  the start of %s begins: %d", o->id, r);
+	if (r < 0 || w->dead)
+		return;
+	o->starting = w->life;
+	o->delivered = true;
+	o->exempt = o->exempt || w->lags;
+}
+
+static void step_start_end(struct world *w, const struct step *s)
+{
+	int i = pick(w, s->a, is_starting);
+	if (i < 0 || w->objects[i].starting != w->life)
+		return;
+	struct object *o = &w->objects[i];
+	bool ready = o->condition == CK_CONDITION_READY && !o->stopping;
+	enum ck_start_end end = s->b % 4 == 3	   ? CK_START_OPEN
+				: !ready || s->b % 4 == 2 ? CK_START_REFUSED
+				: s->b % 4		   ? CK_START_TOO_LATE
+							   : CK_START_HEARD;
+	world_say(w, "  the start of %s ends: %d", o->id, (int)end);
+	o->starting = 0;
+	o->unheard = end == CK_START_TOO_LATE;
+	if (end == CK_START_HEARD || end == CK_START_TOO_LATE ||
+	    (end == CK_START_OPEN && ready && s->c & 1))
+		o->condition = CK_CONDITION_RUNNING;
+	ck_start_end(w->cache, o->id, end, CK_GRPC_UNKNOWN);
+}
+
 static void step_die(struct world *w, const struct step *s)
 {
 	int i = pick(w, s->a, exists);
@@ -503,7 +548,8 @@ static const struct {
 	{ 8, step_start },   { 3, step_die },     { 2, step_vanish },  { 6, step_stop },
 	{ 6, step_remove },  { 3, step_plant },   { 10, step_hold },   { 14, step_answer },
 	{ 5, step_trouble }, { 4, step_evict },   { 24, step_time },   { 3, step_disk },
-	{ 4, step_fault },   { 7, step_crash },   { 3, step_restart },
+	{ 4, step_fault },   { 7, step_crash },   { 3, step_restart }, { 6, step_start_begin },
+	{ 6, step_start_end },
 };
 
 static uint64_t next_random(uint64_t *random)

@@ -38,6 +38,8 @@ struct object {
 	bool ours;       /* made for a turn; else somebody made it without the cache */
 	bool handed;     /* to a turn */
 	bool delivered;  /* the caller is known to have it */
+	unsigned starting; /* the life in which its start began that has not ended; 0: none */
+	bool unheard;      /* it was started, and nobody has heard that */
 	bool stopping;   /* the kubelet has begun to stop it */
 	bool stop_known; /* and the cache was told, when it was the kubelet's */
 	bool seen_dead;  /* it died, and the cache was told */

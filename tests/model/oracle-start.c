@@ -28,9 +28,9 @@ void oracle_start_ended(struct world *w, struct object *o, enum ck_start_end end
 	bool open = end == CK_START_OPEN || (end == CK_START_REFUSED && s->start_resumed);
 	const struct ck_entry *e = ck_machine_object(w->m, o->kind, o->id);
 	s->start_lost = w->now;
-	s->start = open && !(e && e->running) ? CK_START_LOST
+	s->start = open && !(e && e->running)         ? CK_START_LOST
 		   : open || end == CK_START_TOO_LATE ? CK_START_UNHEARD
-							  : CK_START_NONE;
+						      : CK_START_NONE;
 	if (end == CK_START_HEARD || end == CK_START_TOO_LATE)
 		s->running_seen = true;
 }
