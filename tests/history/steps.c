@@ -299,10 +299,10 @@ static void step_start_end(struct world *w, const struct step *s)
 		return;
 	struct object *o = &w->objects[i];
 	bool ready = o->condition == CK_CONDITION_READY && !o->stopping;
-	enum ck_start_end end = s->b % 4 == 3	   ? CK_START_OPEN
+	enum ck_start_end end = s->b % 4 == 3             ? CK_START_OPEN
 				: !ready || s->b % 4 == 2 ? CK_START_REFUSED
-				: s->b % 4		   ? CK_START_TOO_LATE
-							   : CK_START_HEARD;
+				: s->b % 4                ? CK_START_TOO_LATE
+							  : CK_START_HEARD;
 	world_say(w, "  the start of %s ends: %d", o->id, (int)end);
 	o->starting = 0;
 	o->unheard = end == CK_START_TOO_LATE;
