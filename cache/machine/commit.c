@@ -30,6 +30,8 @@ void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e)
 		due = e->in.kept.asked_at + m->rules.destroy_timeout;
 	else if (ck_awaited(m, e))
 		due = e->in.kept.ask_at > m->now ? e->in.kept.ask_at : CK_NEVER_DUE;
+	else if (e->in.kept.offer_at && e->in.kept.offer_at < due)
+		due = e->in.kept.offer_at;
 	ck_entry_schedule(m, e, due);
 }
 
@@ -147,6 +149,19 @@ void ck_commit_failed(struct ck_machine *m, struct ck_entry *e, const char *why)
 				       "the result exists, but plugins cannot be told: %s", why);
 }
 
+/* when this sandbox becomes visible though nobody waits for it (K2); 0: it does not */
+uint64_t ck_offer_at(struct ck_machine *m, const struct ck_entry *e)
+{
+	const uint64_t ahead = (CK_OFFERS_AT_ONCE - 1) * CK_OFFER_GAP;
+	if (m->rules.hand_back != CK_OFFER || e->row.key->kind != CK_SANDBOX)
+		return 0;
+	if (m->offers_until < m->now)
+		m->offers_until = m->now;
+	uint64_t at = m->offers_until > m->now + ahead ? m->offers_until - ahead : m->now;
+	m->offers_until += CK_OFFER_GAP;
+	return at;
+}
+
 /* the newest live request decides what becomes of the result (K2) */
 void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 {
@@ -165,10 +180,15 @@ void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 		ck_evict_for(m, e, why, newest);
 	} else if (ck_duplicate_pending(e)) {
 		keep(m, e);
-	} else if (newest || (m->rules.hand_back == CK_OFFER && e->row.key->kind == CK_SANDBOX)) {
-		ck_commit(m, e);
 	} else {
+		uint64_t at = newest ? m->now : ck_offer_at(m, e);
+		if (at == m->now) {
+			ck_commit(m, e);
+			return;
+		}
 		keep(m, e);
+		e->in.kept.offer_at = at;
+		ck_kept_schedule(m, e);
 	}
 }
 

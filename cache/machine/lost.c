@@ -281,12 +281,18 @@ bool ck_lost_find(struct ck_machine *m, struct ck_entry *e, const struct ck_obje
 	}
 	if (!best)
 		return false;
+	/* It is there; perhaps nothing more is known yet, or there is no memory. Then it is asked
+	 * for again. */
+	e->list_stamp = m->stamp;
+	if (e->row.absent)
+		ck_dirty(m, e);
+	e->decisive_seq = e->row.absent = 0;
 	if (best->condition == CK_CONDITION_UNKNOWN && e->row.state == CK_STATE_UNKNOWN)
-		return true; /* it is there, and nothing more is known; asked again */
+		return true;
 	struct ck_shared_result *result = ck_shared_result_new(best->id, NULL, 0);
 	if (!result || ck_entry_set_result(m, e, result) < 0) {
 		ck_shared_result_unref(result);
-		return true; /* out of memory; asked again */
+		return true;
 	}
 	ck_shared_result_unref(result);
 	for (size_t i = 0; i < n; i++)
@@ -312,13 +318,8 @@ void ck_machine_listed_entry(struct ck_machine *m, uint64_t row, uint64_t begun_
 		ck_evict_listed(m, e, ok && ck_list_counts(begun_seq, e->changed_seq), o, n);
 	} else if (ck_searched(e)) {
 		if (ok && ck_list_counts(begun_seq, e->changed_seq)) {
-			if (!ck_lost_find(m, e, o, n)) {
+			if (!ck_lost_find(m, e, o, n))
 				ck_lost_absent(m, e, begun_seq);
-			} else { /* it is there, though perhaps nothing more is known yet */
-				if (e->row.absent)
-					ck_dirty(m, e);
-				e->decisive_seq = e->row.absent = 0;
-			}
 		}
 		ask_again(m, e);
 	}

@@ -48,6 +48,7 @@ struct ck_machine {
 	struct ck_list lists[CK_CONTAINER + 1];
 	unsigned destroying; /* how many entries are being destroyed */
 	uint64_t longest_deadline[CK_CONTAINER + 1];
+	uint64_t offers_until; /* the sandboxes offered so far take up the gaps until then (K2) */
 	uint64_t *views; /* seqs of the views that are open */
 	size_t views_n, views_room;
 	struct ck_history_event *history; /* of this round */
@@ -231,6 +232,7 @@ bool ck_duplicate_pending(const struct ck_entry *e);
 /* its time to live (K15) */
 uint64_t ck_kept_until(const struct ck_machine *m, const struct ck_entry *e);
 void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e);
+uint64_t ck_offer_at(struct ck_machine *m, const struct ck_entry *e);
 
 /* unknown-stops.c */
 int ck_unknown_stop_note(struct ck_machine *m, const char *id); /* -CK_ENOMEM */

@@ -106,6 +106,7 @@ struct ck_entry {
 		struct {
 			uint64_t ask_at;   /* not inspected again before (K6) */
 			uint64_t asked_at; /* when the inspection under way was wanted */
+			uint64_t offer_at; /* committed then, if nobody asks; 0: it is not (K2) */
 		} kept;
 		struct { /* COMMITTED, ENDED */
 			uint32_t unanswered; /* turns it was handed to that have not reported */

@@ -58,10 +58,12 @@ static void resume(struct ck_machine *m, struct ck_entry *e, bool same_boot)
 		break;
 	case CK_STATE_KEPT:
 		e->was_kept = true;
-		if (same_boot)
-			ck_kept_schedule(m, e);
-		else
+		if (!same_boot) {
 			ck_evict(m, e, CK_REASON_REBOOT);
+			break;
+		}
+		e->in.kept.offer_at = ck_offer_at(m, e);
+		ck_kept_schedule(m, e);
 		break;
 	case CK_STATE_COMMITTED:
 		if (!same_boot)

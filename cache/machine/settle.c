@@ -50,11 +50,17 @@ static void entry_expired(struct ck_machine *m, struct ck_entry *e)
 		else if (ck_overdue(m, e))
 			/* the timer of the turn that waits is due as well, and goes on from here */
 			ck_entry_schedule(m, e, CK_NEVER_DUE);
-		else if (m->now < ck_kept_until(m, e))
-			ck_kept_schedule(m, e); /* it was to be asked for a turn that has gone */
 		else if (!ck_machine_reconciled(m))
 			/* turns are not placed before the first list (K24) */
 			ck_entry_schedule(m, e, m->now + CK_GAP);
+		else if (e->in.kept.offer_at && e->in.kept.offer_at <= m->now) {
+			e->in.kept.offer_at = 0; /* once: a required plugin may be absent */
+			if (!ck_duplicate_pending(e))
+				ck_commit(m, e);
+			else
+				ck_kept_schedule(m, e);
+		} else if (m->now < ck_kept_until(m, e))
+			ck_kept_schedule(m, e); /* it was to be asked for a turn that has gone */
 		else
 			ck_evict(m, e, CK_REASON_TTL);
 		break;

@@ -220,6 +220,10 @@
 #define CK_OPEN_GRACE       (60 * CK_NS_PER_S)
 /* after a gap of this length the loop serves clients before timers (K15) */
 #define CK_GAP              (1 * CK_NS_PER_S)
+/* hand_back: offer: so many sandboxes become visible at once, then one for each gap (K2). A
+ * kubelet starts containers in all it sees, and with 20 starts at once some took over 3 s. */
+#define CK_OFFERS_AT_ONCE   5
+#define CK_OFFER_GAP        (200 * CK_NS_PER_MS)
 /* between two tries to write, and to read, a database that cannot be written or read (K32) */
 #define CK_RETRY_WRITE      (1 * CK_NS_PER_S)
 /* how much later than its time a result may expire (K28) */

@@ -36,6 +36,7 @@ bool somebody_takes(const struct world *w, int key, const struct caller *but);
 uint64_t waits_until(const struct world *w, const struct caller *c);
 int newest_live(struct world *w, int key);
 bool somebody_waits(struct world *w, int key);
+void oracle_offered(struct world *w, unsigned long row);
 bool asking(const struct ck_entry *e, unsigned want);
 bool open_or_evicting(enum ck_state state);
 bool given_up(const struct shadow *s, const struct ck_entry *e);

@@ -426,7 +426,12 @@ static void finished_well(struct world *w, struct caller *c, struct shadow *s, i
 		MUST(w, now == CK_STATE_KEPT && r == CK_KEPT,
 		     "K2: nobody waits for entry %lu, and it is %s, answered %d", row,
 		     ck_state_name(now), r);
+	} else if (offer && now == CK_STATE_KEPT && !absent) {
+		MUST(w, w->rows_n > CK_OFFERS_AT_ONCE && r == CK_KEPT,
+		     "K2: entry %lu is offered, and it is KEPT, answered %d", row, r);
 	} else if (relation == CK_RELATION_SAME) {
+		if (offer && now != CK_STATE_EVICTING && !absent)
+			oracle_offered(w, row);
 		/* EVICTING: for an older request that differs and is the newest now */
 		if (w->plugin_absent && w->config.rules.hooks)
 			MUST(w,

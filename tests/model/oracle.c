@@ -416,6 +416,16 @@ static void found_in_use(struct world *w, struct shadow *s)
 		cell(w, CELL_IN_USE, COL_EVICTING);
 }
 
+/* a sandbox that nobody waits for becomes visible */
+void oracle_offered(struct world *w, unsigned long row)
+{
+	uint64_t *at = &w->offered[w->offers++ % CK_OFFERS_AT_ONCE];
+	MUST(w, w->offers <= CK_OFFERS_AT_ONCE || w->now - *at >= CK_OFFER_GAP,
+	     "K2: entry %lu is offered, and so were %u in the last %lu ms", row, CK_OFFERS_AT_ONCE,
+	     (unsigned long)(CK_OFFER_GAP / CK_NS_PER_MS));
+	*at = w->now;
+}
+
 static void moved(struct world *w, const struct ck_history_event *event)
 {
 	const struct ck_row *row = &event->entry->row;
@@ -454,10 +464,12 @@ static void moved(struct world *w, const struct ck_history_event *event)
 			     other->key != s->key || other->state != CK_STATE_EVICTING ||
 				     other->reason != CK_REASON_DUPLICATE,
 			     "K26: entry %lu is handed back before its duplicate is gone", id);
-		if (from == CK_STATE_KEPT && w->config.rules.can_inspect)
-			MUST(w, w->inspected_row == row->id || w->starting_row == row->id,
-			     "K6: entry %lu is handed back and nobody asked whether it is alive",
-			     id);
+		if (from != CK_STATE_KEPT || !w->config.rules.can_inspect ||
+		    w->inspected_row == row->id || w->starting_row == row->id)
+			break;
+		MUST(w, w->config.rules.hand_back == CK_OFFER && s->kind == CK_SANDBOX,
+		     "K6: entry %lu is handed back and nobody asked whether it is alive", id);
+		oracle_offered(w, id);
 		break;
 	case CK_STATE_COMMITTED:
 		if (from != CK_STATE_COMMITTING)

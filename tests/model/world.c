@@ -486,6 +486,7 @@ void machine_start(struct world *w)
 		abort();
 	w->life++;
 	w->opened = w->now;
+	w->offers = 0;
 	w->list_done[CK_SANDBOX] = w->list_done[CK_CONTAINER] = false;
 	w->history_seen = 0;
 	w->jobs_n = 0;

@@ -223,6 +223,55 @@ static void k02_offer_commits_a_sandbox_but_no_container(void **state)
 	made_and_kept(B, container_in(A));
 }
 
+static bool is_shown(int label)
+{
+	hooks_agree();
+	return world_shown(w, label);
+}
+
+/* a kubelet starts containers in whatever it is offered, and too many starts at once are late */
+static void k02_a_crowd_of_sandboxes_is_offered_little_by_little(void **state)
+{
+	const int at_once = CK_OFFERS_AT_ONCE, crowd = at_once + 3;
+	struct world_config config = world_config();
+	(void)state;
+	config.rules.hand_back = CK_OFFER;
+	start_with(&config);
+	for (int i = 0; i < crowd; i++) {
+		assert_int_equal(begin(i, of_pod(sandbox, (unsigned char)i), 10 * S), CK_CREATE);
+		world_leave(w, i);
+	}
+	for (int i = 0; i < crowd; i++) {
+		assert_int_equal(world_finish(w, i, true), CK_KEPT);
+		assert_int_equal(is_shown(i), i < at_once);
+	}
+	assert_int_equal(begin(crowd, of_pod(sandbox, (unsigned char)(crowd - 1)), 10 * S),
+			 CK_WAIT);
+	world_inspected(w, 0, true); /* whoever asks for one need not wait for its turn */
+	hooks_agree();
+	assert_int_equal(outcome(crowd), CK_HAND_BACK);
+	for (int i = at_once; i < crowd - 1; i++) {
+		world_time(w, CK_OFFER_GAP - 1);
+		assert_false(is_shown(i));
+		world_time(w, 1);
+		assert_true(is_shown(i));
+	}
+}
+
+static void k02_what_was_not_offered_yet_is_offered_by_the_next_life(void **state)
+{
+	struct world_config config = world_config();
+	(void)state;
+	start_with(&config);
+	made_and_kept(A, sandbox);
+	w->config.rules.hand_back = CK_OFFER;
+	world_crash(w, 0);
+	assert_false(is_shown(A));
+	lists_come_in();
+	world_time(w, CK_GAP);
+	assert_true(is_shown(A));
+}
+
 static void k02_turn_past_its_deadline_creates_nothing(void **state)
 {
 	(void)state;
@@ -662,6 +711,28 @@ static void k08_list_that_took_long_gives_nothing_up(void **state)
 	for (int i = 0; i < 4 && !asked(CK_WANT_LIST); i++)
 		world_next(w);
 	world_listed_entry(w, 0, HOW_OK);
+	hooks_agree();
+	assert_int_equal(outcome(A), CK_HAND_BACK);
+}
+
+/* nothing more may be known of it than that it is there */
+static void k08_what_a_list_shows_is_not_given_up(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	world_lose(w, A);
+	world_time(w, 250 * MS);
+	world_listed_entry(w, 0, HOW_OK);
+	world_time(w, 500 * MS);
+	world_listed_entry(w, 0, HOW_OK);
+	world_time(w, CK_LOST_GRACE);
+	assert_true(asked(CK_WANT_LIST));
+	world_finish(w, A, false);
+	world_condition(w, A, CK_CONDITION_UNKNOWN);
+	list_passes(CK_SANDBOX);
+	assert_int_equal(state_of(A), CK_STATE_UNKNOWN);
+	world_condition(w, A, CK_CONDITION_READY);
+	list_passes(CK_SANDBOX);
 	hooks_agree();
 	assert_int_equal(outcome(A), CK_HAND_BACK);
 }
@@ -2287,6 +2358,8 @@ int main(void)
 		TEST(k01_same_request_joins_and_all_get_the_same_answer),
 		TEST(k02_result_nobody_waits_for_is_kept),
 		TEST(k02_offer_commits_a_sandbox_but_no_container),
+		TEST(k02_a_crowd_of_sandboxes_is_offered_little_by_little),
+		TEST(k02_what_was_not_offered_yet_is_offered_by_the_next_life),
 		TEST(k02_turn_past_its_deadline_creates_nothing),
 		TEST(k03_waiter_takes_what_its_creator_is_too_late_for),
 		TEST(k03_waiter_in_its_margin_is_told_the_stage),
@@ -2316,6 +2389,7 @@ int main(void)
 		TEST(k08_a_resend_that_fails_may_leave_the_first_running),
 		TEST(k08_given_up_after_its_grace),
 		TEST(k08_list_that_took_long_gives_nothing_up),
+		TEST(k08_what_a_list_shows_is_not_given_up),
 		TEST(k08_crash_loop_does_not_put_off_the_second_request),
 		TEST(k08_crash_loop_does_not_put_off_the_end_of_the_grace),
 		TEST(k09_another_attempt_abandons_the_earlier),
