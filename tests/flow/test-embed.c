@@ -267,6 +267,7 @@ static void who_knows_only_the_name_gets_what_is_kept_under_it(void **state)
 	pod.label = "a";
 	pod.note = "b";
 	pod.image = "nginx";
+	f->options.on_annotation_change = CK_ANNOTATION_EVICT;
 	fx_open(f);
 	fx_keep(f, &pod, "s1");
 	assert_int_equal(begin_by_key(f, &bare, &turn), CK_WAIT);
