@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <unistd.h>
+
 #include <utlist.h>
 
 #include "cache/gauges.h"
@@ -63,8 +65,12 @@ int ck_gauges_read(struct ck_cache *cache, struct ck_gauges *ret_gauges)
 	}
 	gauges.counters = *ck_machine_counters(cache->machine);
 	ck_store_sizes(cache->store, &gauges.database, &gauges.wal);
-	gauges.wal_pid = ck_store_wal_pid(cache->store);
+	int pinned = ck_store_pinned_dir(cache->store);
 	ck_round_leave(cache);
+	if (pinned >= 0) {
+		gauges.wal_pid = ck_store_wal_pid(pinned);
+		close(pinned);
+	}
 	*ret_gauges = gauges;
 	return 0;
 }

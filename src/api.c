@@ -134,7 +134,9 @@ uint64_t ck_cache_timeout(struct ck_cache *cache)
 int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request,
 		  struct ck_turn **ret_turn, struct ck_error *err)
 {
-	if (!cache || !request || request->size < CK_REQUEST_SIZE_0_1 || !ret_turn ||
+	if (!cache)
+		return bad(err, "no cache");
+	if (!request || request->size < CK_REQUEST_SIZE_0_1 || !ret_turn ||
 	    !kind_ok(request->kind) || (!request->bytes && request->len))
 		return bad(err, "request: size is not set, no kind, or something is missing");
 	if (ck_cache_in_child(cache))

@@ -551,10 +551,10 @@ int ck_turn_wait(struct ck_turn *turn, struct ck_error *err);
 /*
  * ck_turn_watch - let @cb be called by ck_cache_process(), once for each decision, with the value
  * that ck_turn_wait() would return. Call it before the turn can be decided again: right after
- * ck_turn_begin() or ck_turn_finish() returned CK_WAIT. A creator may call it after CK_CREATE, to
- * be told that its creation was abandoned (-CK_EABANDONED: stop creating, then ck_turn_free()). The
- * results of ck_turn_finish() and ck_turn_fail() are for their caller: @cb is not called for them.
- * NULL for @cb ends the watch.
+ * ck_turn_begin(), ck_turn_finish() or ck_turn_fail() returned CK_WAIT. A creator may call it after
+ * CK_CREATE, to be told that its creation was abandoned (-CK_EABANDONED: stop creating, then
+ * ck_turn_free()). The results of ck_turn_finish() and ck_turn_fail() are for their caller: @cb is
+ * not called for them. NULL for @cb ends the watch.
  * Return: 0, -CK_EFORK, -CK_EINVAL. Since: 0.1
  */
 typedef void ck_turn_cb(struct ck_turn *turn, int outcome, void *userdata);

@@ -71,7 +71,7 @@ static uint64_t patience(const struct ck_machine *m, const struct ck_entry *e)
 
 static void give_up(struct ck_machine *m, struct ck_entry *e)
 {
-	char who[3 * CK_NAME_MAX_LEN];
+	char who[3 * CK_NAME_MAX_LEN], time[CK_DURATION_TEXT];
 	if (e->row.state == CK_STATE_EVICTING) {
 		ck_evict_confirmed(m, e);
 		return;
@@ -79,13 +79,15 @@ static void give_up(struct ck_machine *m, struct ck_entry *e)
 	m->counters.failed++;
 	ck_history_add(m, e, CK_WHAT_FAILED, CK_GRPC_UNAVAILABLE,
 		       "its outcome was unknown, and the runtime never listed it");
+	uint64_t for_ns = ck_duration_between(e->row.searched, m->now);
+	for_ns -= for_ns % (for_ns < CK_NS_PER_S ? CK_NS_PER_MS : CK_NS_PER_S);
 	CK_FOR_TURNS (t, ck_pod_of(e))
 		if (t->row == e->row.id && t->state == CK_TURN_JOINED)
 			ck_turn_answer(m, t, -CK_EUNAVAILABLE,
 				       "%s: the outcome of the creation was unknown, and the "
-				       "runtime did not list it within %u s",
+				       "runtime did not list it within %s",
 				       ck_key_print(e->row.key, who, sizeof(who)),
-				       ck_seconds_since(m, e->row.searched));
+				       ck_duration_print(for_ns, time));
 	ck_entry_drop(m, e);
 }
 

@@ -7,6 +7,8 @@
  * Somebody may pin it: a program that is stopped while it reads. Then it grows, for as long as he
  * reads, and the log names him.
  */
+#include <fcntl.h>
+
 #include "cache/store/store-int.h"
 #include "src/base/fault.h"
 
@@ -60,7 +62,12 @@ bool ck_store_pinned(struct ck_store *store, uint64_t *ret_wal, long *ret_pid)
 	return true;
 }
 
-long ck_store_wal_pid(const struct ck_store *store)
+int ck_store_pinned_dir(const struct ck_store *store)
 {
-	return store->frames < PINNED_FRAMES ? 0 : ck_lock_holder(store->dirfd, false);
+	return store->frames < PINNED_FRAMES ? -1 : fcntl(store->dirfd, F_DUPFD_CLOEXEC, 3);
+}
+
+long ck_store_wal_pid(int dirfd)
+{
+	return ck_lock_holder(dirfd, false);
 }

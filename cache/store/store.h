@@ -95,8 +95,12 @@ void ck_store_idle(struct ck_store *store);
 /* ck_store_pinned - has the WAL grown beyond CK_WAL_PINNED, and doubled since this was last true?
  * @ret_wal: its bytes. @ret_pid: the process that uses it; 0: unknown */
 bool ck_store_pinned(struct ck_store *store, uint64_t *ret_wal, long *ret_pid);
-/* ck_store_wal_pid - the process that pins a WAL beyond CK_WAL_PINNED; 0: none, or unknown */
-long ck_store_wal_pid(const struct ck_store *store);
+/* ck_store_pinned_dir - the directory of a WAL beyond CK_WAL_PINNED, for ck_store_wal_pid(). The
+ * caller closes it. -1: it is shorter */
+int ck_store_pinned_dir(const struct ck_store *store);
+/* ck_store_wal_pid - the process that pins it; 0: unknown. Outside of a round: the list of all
+ * locks may be long */
+long ck_store_wal_pid(int dirfd);
 /* ck_store_set_aside - damage was found while running: rename database, -wal and -shm, and make a
  * new database (K33). The caller writes everything it has again, even after an error: the next
  * database will be empty. @ret_name: 512 bytes; "" if nothing could be renamed. Return: 0, -CK_EIO,

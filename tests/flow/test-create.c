@@ -187,8 +187,9 @@ static void whoever_cannot_begin_is_answered_too(void **state)
 			 -CK_EMALFORMED);
 	assert_int_equal(s.answered, 1);
 	assert_int_equal(s.grpc, 3);
-	assert_int_equal(ck_create(NULL, &odd, create, answer, &s, NULL), -CK_EINVAL);
+	assert_int_equal(ck_create(NULL, &odd, create, answer, &s, &s.f->err), -CK_EINVAL);
 	assert_int_equal(s.answered, 2);
+	assert_string_equal(s.f->err.text, "no cache");
 	assert_int_equal(ck_create(s.f->cache, &odd, NULL, answer, &s, &s.f->err), -CK_EINVAL);
 	assert_int_equal(ck_create(s.f->cache, &odd, create, NULL, &s, &s.f->err), -CK_EINVAL);
 	assert_int_equal(s.answered, 2);

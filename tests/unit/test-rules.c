@@ -693,6 +693,23 @@ static void k08_given_up_after_its_grace(void **state)
 	assert_true(w->now - began >= CK_LOST_GRACE);
 }
 
+static void k08_the_answer_says_how_long_a_short_grace_was(void **state)
+{
+	struct world_config config = world_config();
+	(void)state;
+	config.rules.lost_grace = 100 * MS;
+	start_with(&config);
+	begin(A, sandbox, 240 * S);
+	world_lose(w, A);
+	world_fail(w, A, CK_GRPC_INTERNAL, false);
+	for (int i = 0; i < 10 && outcome(A) == CK_CREATE; i++) {
+		world_next(w);
+		world_listed_entry(w, 0, HOW_FRESH);
+	}
+	assert_int_equal(outcome(A), -CK_EUNAVAILABLE);
+	assert_non_null(strstr(text_of(A), "did not list it within 750ms"));
+}
+
 /* a list shows what there was when it began, however long its answer takes */
 static void k08_list_that_took_long_gives_nothing_up(void **state)
 {
@@ -2388,6 +2405,7 @@ int main(void)
 		TEST(k08_resent_once_and_already_exists_means_still_running),
 		TEST(k08_a_resend_that_fails_may_leave_the_first_running),
 		TEST(k08_given_up_after_its_grace),
+		TEST(k08_the_answer_says_how_long_a_short_grace_was),
 		TEST(k08_list_that_took_long_gives_nothing_up),
 		TEST(k08_what_a_list_shows_is_not_given_up),
 		TEST(k08_crash_loop_does_not_put_off_the_second_request),
