@@ -292,7 +292,7 @@ static void behind_its_back(struct fixture *f, const char *sql)
 #define TAKES_THE_KEY \
 	"INSERT INTO entry SELECT 1000, 2, 0, 'n', 'p', 'u', 's0', 'app', 0, NULL, NULL, NULL," \
 	" NULL, NULL, 1, 0, 0, 0, 1, '', NULL, NULL, NULL, 1, 0, 0, created, changed," \
-	" interest, existed, due, boot, staged, searched, absent, asked FROM entry"
+	" interest, existed, due, boot, staged, searched, absent, asked, 0 FROM entry"
 
 static void refused_row_stays_in_memory_alone(void **state)
 {

@@ -226,7 +226,8 @@ struct world {
 	struct world_config config;
 	struct ck_machine *m;
 	uint64_t now, expired_at;
-	/* sandboxes that nobody waited for became visible then; the oldest is at offers modulo room */
+	/* sandboxes that nobody waited for became visible then; the oldest is at offers modulo
+	 * room */
 	uint64_t offered[CK_OFFERS_AT_ONCE];
 	unsigned offers;
 	unsigned event; /* how many things were fed */
