@@ -250,6 +250,15 @@ static void check_once_and_order(struct oracle *o, size_t i, unsigned object, co
 	o->removes += s->remove;
 }
 
+/* a container begins before the end of its pod does */
+static void check_pod(struct oracle *o, size_t i, unsigned object, const struct seen *seen)
+{
+	const struct seen *s = &seen[object], *pod = &seen[o->facts[object].pod];
+	if (o->facts[object].pod && s->run && pod->stop && pod->stop_at < s->known_at)
+		oracle_complain(o, "%s (connection %zu): %u begins after the Stop of its pod %u",
+				name_of(o->w->plugins[i]), i, object, o->facts[object].pod);
+}
+
 /* what holds when nothing is held back and all has settled */
 static void check_all(struct oracle *o, size_t i, unsigned object, const struct seen *seen)
 {
@@ -306,6 +315,7 @@ static void check_connection(struct oracle *o, size_t i, bool quiet)
 		const struct seen *s = &seen[object];
 		if (s->listed || s->last_at)
 			check_once_and_order(o, i, object, s);
+		check_pod(o, i, object, seen);
 		if (quiet && lives(p) && p->synchronized)
 			check_all(o, i, object, seen);
 	}
