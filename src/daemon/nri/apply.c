@@ -264,7 +264,7 @@ static bool path_by_number(const Ck__Nri__LinuxDevice *from, bool block, char *b
 static const char *check_device(const Ck__Nri__LinuxDevice *from, bool block, const char *path)
 {
 	struct stat st;
-	if (!path || *path != '/' || stat(path, &st) < 0 ||
+	if (*path != '/' || stat(path, &st) < 0 ||
 	    (block ? !S_ISBLK(st.st_mode) : !S_ISCHR(st.st_mode)) ||
 	    from->major != (int64_t)major(st.st_rdev) || from->minor != (int64_t)minor(st.st_rdev))
 		return "the host has no such device";
@@ -280,10 +280,13 @@ static char *find_device(struct apply *apply, const Ck__Nri__LinuxDevice *from, 
 {
 	const char *type = from->type ? from->type : "", *why;
 	char path[CK_PATH_MAX];
-	bool block = !strcmp(type, "b");
-	if (!*type && !from->major && !from->minor && !from->file_mode && !from->uid && !from->gid)
+	bool block = !strcmp(type, "b"), named = from->path && *from->path;
+	if (named && !*type && !from->major && !from->minor && !from->file_mode && !from->uid &&
+	    !from->gid)
 		return from->path; /* the plugin gives only a path */
-	if (!block && strcmp(type, "c") && strcmp(type, "u")) {
+	if (!named) {
+		why = "it has no path";
+	} else if (!block && strcmp(type, "c") && strcmp(type, "u")) {
 		why = "it is not a character or block device";
 	} else {
 		if (!(why = check_device(from, block, from->path)))
