@@ -396,6 +396,29 @@ static void the_status_file_shows_which_required_plugin_is_absent(void **state)
 	seen(s, 1, "must");
 }
 
+/* one line says that it is missed, the other one why it has gone */
+static void a_required_plugin_with_an_error_is_absent_and_gone(void **state)
+{
+	struct story *s = *state;
+	struct fx_ask pod = fx_sandbox("web");
+	join(s, 0, "10-must", RUN);
+	plugin_rule(s->plugins[0], CK_NRI_RUN_POD_SANDBOX, PLUGIN_HOLDS, 0);
+	struct ck_turn *turn = make(s, &pod, "s1");
+	fx_advance(s->f, CK_NRI_REQUEST_TIMEOUT);
+	settle(s);
+	ck_turn_free(turn);
+	plugin_free(s->plugins[0]);
+	s->plugins[0] = NULL;
+	settle(s);
+	assert_string_equal(seen(s, 2, "must")->state, CK_STATUS_ABSENT);
+	const struct ck_nri_plugin *gone = seen(s, 2, "10-must");
+	assert_string_equal(gone->state, CK_STATUS_GONE);
+	assert_int_equal(gone->policy, CK_NRI_REQUIRED);
+	assert_non_null(strstr(gone->last_error, "RunPodSandbox"));
+	join(s, 0, "10-must", RUN);
+	assert_string_equal(seen(s, 1, "10-must")->state, "ready");
+}
+
 /* a full disk, say: what could not be written is, once it can be, without anything else having to
  * happen */
 static void the_status_file_is_written_once_it_can_be(void **state)
@@ -437,6 +460,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			the_status_file_shows_which_required_plugin_is_absent, set_up_required,
 			tear_down),
+		cmocka_unit_test_setup_teardown(a_required_plugin_with_an_error_is_absent_and_gone,
+						set_up_required, tear_down),
 		cmocka_unit_test_setup_teardown(the_status_file_is_written_once_it_can_be, set_up,
 						tear_down),
 	};
