@@ -4,11 +4,12 @@
  * call is a list of steps, one after the other. A step tells plugins or asks the runtime. A step
  * that fails ends the list, and its error is the answer to the client.
  *
- *   StopPodSandbox its containers are stopped and told as stopped; the pod is told as stopped; the
- *   runtime tears it down RemovePodSandbox the same; its containers are told as removed, and
- *   removed; so is the pod StopContainer the runtime stops it; told RemoveContainer told as
- *   stopped, unless it was; told as removed; the runtime removes it Update... plugins agree, and
- *   may ask for other resources; the runtime updates it; told
+ * - StopPodSandbox: its containers are stopped and told as stopped; the pod is told as stopped; the
+ *   runtime tears it down
+ * - RemovePodSandbox: the same; its containers are told as removed, and removed; so is the pod
+ * - StopContainer: the runtime stops it; told
+ * - RemoveContainer: told as stopped, unless it was; told as removed; the runtime removes it
+ * - Update...: plugins agree, and may ask for other resources; the runtime updates it; told
  *
  * Plugins have deadlines of their own, and so has the rest: a client that goes leaves the call to
  * its steps (H6, R41), but for what plugins are asked to agree to, which is not begun without it.
