@@ -70,9 +70,6 @@ mtype knows[CONNS * PODS] = UNKNOWN;
 bool stop_queued[CONNS * PODS], remove_queued[CONNS * PODS];
 bool debt[CONNS * PODS]; /* it must hear the end, because of an earlier life */
 bool chosen_here[PODS];  /* choose was called in this life, so the names in the row do not count */
-#ifdef LIST_PAYS_ALL
-bool listed_here[PODS];  /* a connection got it in its list, and the others may not have */
-#endif
 bool stopping[PODS];     /* its Stop was queued for somebody: who joins now does not hear it */
 bool removing[PODS];     /* its Remove is being sent: who joins now does not hear of the pod */
 bool no_more_run[PODS];  /* RUN was cancelled or refused */
@@ -192,13 +189,11 @@ inline withdraw(p)
  * its end, as far as they are connected and did not get it in their list (H3). For an object that
  * was chosen for in this life the names do not count: a plugin that returns was told by its list
  * (H9).
+ *
+ * Here nobody misses an event without such a debt, because a list holds all that plugins were told
+ * of until its Remove is sent. The switches show what a debt must not do.
  */
-#ifdef NO_DEBT
-#define IN_DEBT(c, p) false
-#elif defined(LIST_PAYS_ALL)
-#define IN_DEBT(c, p) \
-	(state[p] == EVICTING && !chosen_here[p] && !listed_here[p] && (told[p] & BIT(c)))
-#elif defined(DEBT_OF_THIS_LIFE)
+#ifdef DEBT_OF_THIS_LIFE
 #define IN_DEBT(c, p) (state[p] == EVICTING && (told[p] & BIT(c)))
 #else
 #define IN_DEBT(c, p) (state[p] == EVICTING && !chosen_here[p] && (told[p] & BIT(c)))
@@ -454,9 +449,6 @@ inline snapshot(c) /* a round of the cache's: each choose before it has not foun
 			knows[AT(c, i)] = LISTED;
 			stop_queued[AT(c, i)] = IS_LATE(i); /* so it is not queued again */
 			no_stop[AT(c, i)] = stopping[i];
-#ifdef LIST_PAYS_ALL
-			listed_here[i] = true
-#endif
 		:: else
 		fi;
 		i++
@@ -626,9 +618,6 @@ end:	do
 			stopping[p] = false;
 			removing[p] = false;
 			chosen_here[p] = false;
-#ifdef LIST_PAYS_ALL
-			listed_here[p] = false;
-#endif
 			told_before[p] = told[p];
 			sent_before[p] = sent_run[p];
 			p++

@@ -165,9 +165,10 @@ void check_destroy(struct world *w, int object)
 		world_wrong(w, "%s is destroyed, and it is in use", o->id);
 	for (int i = 0; i < w->objects_n; i++) {
 		const struct object *c = &w->objects[i];
-		/* nobody knows what was put there after the cache had looked */
+		/* nobody knows what was put there after the cache had looked, and nothing runs in a
+		 * sandbox that is dead */
 		if (c->req.kind == CK_CONTAINER && c->req.sandbox == object && in_use(c) &&
-		    (c->ours || c->taken))
+		    o->condition != CK_CONDITION_DEAD && (c->ours || c->taken))
 			world_wrong(w, "%s is destroyed, and %s in it is in use", o->id, c->id);
 	}
 	if (o->stage == EXISTS && o->run_done && !o->stop_done && !o->exempt && w->options.hooks)
