@@ -1,19 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
 #include "cache/request/allowlist.h"
 #include "cache/request/words.h"
 #include "src/base/limits.h"
-#include "src/base/mem.h"
-
-static bool listed(const unsigned char *s, size_t len)
-{
-	char word[CK_WORD_MAX];
-
-	for (size_t i = 0; i < len && len <= sizeof(word); i++)
-		word[i] = (char)ck_lower(s[i]);
-	return len <= sizeof(word) && ck_word_listed(word, len);
-}
 
 bool ck_allowed_word(const unsigned char *s, size_t len)
 {
@@ -22,48 +10,32 @@ bool ck_allowed_word(const unsigned char *s, size_t len)
 	for (size_t i = 0; i < len; i++)
 		uppers += ck_upper(s[i]);
 	return (len <= 5 || uppers == 0 || uppers == len || (uppers == 1 && ck_upper(s[0]))) &&
-	       listed(s, len);
+	       ck_word_listed(s, len);
 }
 
-size_t ck_name_part(const unsigned char *s, size_t len)
+bool ck_part_begins(const unsigned char *s, size_t len, size_t at)
 {
-	size_t i = 1;
-
-	while (i < len &&
-	       (!ck_upper(s[i]) || (ck_upper(s[i - 1]) && (i + 1 == len || ck_upper(s[i + 1])))))
-		i++;
-	return i;
+	return ck_upper(s[at]) && (!ck_upper(s[at - 1]) ||
+				   (at + 1 < len && ck_in_word(s[at + 1]) && !ck_upper(s[at + 1])));
 }
 
 bool ck_allowed_name(const unsigned char *s, size_t len)
 {
-	for (size_t n; len; s += n, len -= n) {
-		n = ck_name_part(s, len);
+	for (size_t from = 0, at = 1; at <= len; at++) {
+		if (at < len && !ck_part_begins(s, len, at))
+			continue;
 		/* parts of one or two letters would let any letters pass */
-		if (n < 3 || !listed(s, n))
+		if (at - from < 3 || !ck_word_listed(s + from, at - from))
 			return false;
+		from = at;
 	}
 	return true;
 }
 
-static bool unit(const unsigned char *s, size_t len)
-{
-	static const char units[][4] = { "b",  "d",   "g",  "gb", "gi", "gib", "h",  "k",  "kb",
-					 "ki", "kib", "m",  "mb", "mi", "mib", "ms", "nd", "ns",
-					 "rd", "s",   "st", "th", "ti", "tib", "us" };
-
-	for (size_t i = 0; i < CK_COUNT(units); i++) {
-		size_t n = 0;
-		while (n < len && units[i][n] == (char)ck_lower(s[n]))
-			n++;
-		if (n == len && !units[i][n])
-			return true;
-	}
-	return false;
-}
-
 bool ck_allowed_number(const unsigned char *s, size_t len)
 {
+	static const char units[] =
+		"b d g gb gi gib h k kb ki kib m mb mi mib ms nd ns rd s st th ti tib us";
 	size_t i = ck_lower(s[0]) == 'v' && len > 1;
 
 	if (len > CK_REDACT_DIGITS)
@@ -75,7 +47,7 @@ bool ck_allowed_number(const unsigned char *s, size_t len)
 		size_t ends = i;
 		while (i < len && !ck_digit(s[i]))
 			i++;
-		if (ends == from || (i > ends && (i - ends > 3 || !unit(s + ends, i - ends))))
+		if (ends == from || (i > ends && !ck_word_in(units, s + ends, i - ends)))
 			return false;
 	}
 	return true;

@@ -47,8 +47,8 @@ static inline bool ck_in_word(unsigned char c)
 bool ck_allowed_word(const unsigned char *s, size_t len);
 /* ck_allowed_name - RunPodSandbox, OOMKilled: its parts are words of words.h */
 bool ck_allowed_name(const unsigned char *s, size_t len);
-/* ck_name_part - the length of the first part of such a name */
-size_t ck_name_part(const unsigned char *s, size_t len);
+/* ck_part_begins - such a part begins within a word of @s, at @at */
+bool ck_part_begins(const unsigned char *s, size_t len, size_t at);
 /* ck_allowed_number - 12, 128MiB, 1m30s, and v2 */
 bool ck_allowed_number(const unsigned char *s, size_t len);
 /* ck_allowed_id - CK_ID_DIGITS, but not a printable text in hexadecimal */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The text is split into words: runs of ASCII letters and digits, and UUIDs. Each is judged by the
- * list. Then the request is read once, value by value, and words that were kept are hidden where a
- * value has them. So memory is bounded by the text, however large the request is. A creation that
- * fails stops the daemon's one thread here, so hints pass over what no word of the text has.
+ * list. What would tell that a value has a word, or a few in a row, is a clue: a number of 64 bits.
+ * Then the request is read once, value by value. Each clue that is met there hides its words. So
+ * memory is bounded by the text, however large the request is. A creation that fails stops the
+ * daemon's one thread here, so most bytes of the request cost one look into a small table.
  *
  * Nothing is decoded. A quoted or encoded value is made of pieces of itself and of words that no
  * list has. A word right behind '\' or '%' may begin with a part of the escape, so it is hidden.
@@ -19,19 +20,22 @@
 #include "src/base/mem.h"
 #include "src/base/wire.h"
 
-#define HIDDEN "***"
-#define EDGE   4u /* letters of a word that a joint looks at: a cut word has them, too */
-#define WINDOW 6u /* bytes of an id that are looked for: another text may touch it */
-#define CODED  3u /* bytes that numbers spell, or one has in hexadecimal: WINDOW digits of it */
+#define HIDDEN  "***"
+#define EDGE    4u /* letters of a word that a joint looks at: a cut word has them, too */
+#define PIECE   6u /* characters of an id: another text may touch it */
+#define HEX     8u /* hexadecimal digits: three bytes are whole, wherever they are cut */
+#define SPELLED 3u /* decimal numbers, a byte each */
 
-#define HINT_BITS 17u /* 16 KiB, half of a processor's nearest cache */
+#define CLUE_BITS 12u
+#define HINT_BITS 15u /* 4 KiB, so that a processor's nearest cache has room for the request */
 
 enum judgement {
 	HIDE,
-	LISTED,  /* a word of the list */
-	TELLING, /* a number, an id, a plugin's name: stays only if no value has a part of it */
-	JOINED,  /* several words of the list in one: RunPodSandbox */
-	OWN,     /* of the entry itself, or a runtime's directory: stays */
+	LISTED, /* a word of the list */
+	JOINED, /* several words of the list in one: RunPodSandbox */
+	NUMBER,
+	NAME, /* an id, a plugin's name */
+	OWN,  /* of the entry itself, or a runtime's directory: stays */
 };
 
 struct word {
@@ -40,12 +44,11 @@ struct word {
 	bool escape; /* right behind a character that begins an escape */
 };
 
-/* What hides one or two words if a value has it: two words that are neighbours, but for escapes
- * between them, or bytes. Both are in one sorted list. */
+/* If a value has the key, the words from left to right are hidden. */
 struct clue {
-	unsigned char key[2 * EDGE];
-	unsigned left, right;
-	bool followed;
+	uint64_t key;
+	uint16_t left, right;
+	uint16_t next; /* of the same hash; 0: none */
 };
 
 struct redaction {
@@ -55,14 +58,15 @@ struct redaction {
 	bool own[CK_REDACT_READ];
 	struct word words[CK_REDACT_READ / 2];
 	unsigned n_words;
-	struct clue clues[CK_REDACT_CLUES + 1]; /* the last is written when there is no room */
-	size_t n_clues;
-	/* Bits of what clues have, by a hash: whole keys, the two letters where a joint's words
-	 * meet, the first bytes of those that are bytes, words as hide_long_word() finds them. */
-	uint64_t hints[(1u << HINT_BITS) / 64];
-	bool any_bytes;             /* a clue is bytes */
-	unsigned char letters[256]; /* in lower case, and digits; 0: what is in no word */
-	size_t n_visited;           /* strings of the request */
+	struct clue clues[CK_REDACT_CLUES + 1]; /* from 1 on */
+	uint16_t n_clues;
+	uint16_t first[1u << CLUE_BITS]; /* of those with one hash */
+	/* what most bytes of a request are asked for first, and few have; case does not count */
+	uint64_t meet[64];                      /* letters left of a joint; a bit for each right */
+	uint64_t hints[(1u << HINT_BITS) / 64]; /* by the hash of what begins a row */
+	uint64_t lengths;                       /* of long words */
+	bool rows;                              /* there are some */
+	size_t n_visited;                       /* strings of the request */
 };
 
 struct value {
@@ -146,16 +150,18 @@ static bool visit_all(struct redaction *r, const struct ck_known *known, bool na
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-static bool next_word(struct value in, size_t *at, size_t *ret_len)
+/* The next word of @rest, which begins behind it then; empty: there is none */
+static struct value next_word(struct value *rest)
 {
-	size_t n = 0;
+	size_t at = 0, end;
 
-	while (*at < in.len && !ck_in_word(in.bytes[*at]))
-		(*at)++;
-	while (*at + n < in.len && ck_in_word(in.bytes[*at + n]))
-		n++;
-	*ret_len = n;
-	return n;
+	while (at < rest->len && !ck_in_word(rest->bytes[at]))
+		at++;
+	for (end = at; end < rest->len && ck_in_word(rest->bytes[end]);)
+		end++;
+	struct value word = { rest->bytes + at, end - at };
+	*rest = (struct value){ rest->bytes + end, rest->len - end };
+	return word;
 }
 
 /* A host begins a refusal with "plugin NN-name"; the operator has chosen the name. The length of
@@ -186,23 +192,27 @@ static enum judgement judge(const struct redaction *r, const struct word *word)
 		return LISTED;
 	if (ck_allowed_name(s, word->len))
 		return JOINED;
-	return ck_allowed_number(s, word->len) || ck_allowed_id(s, word->len) ||
-			       ck_uuid_begins(s, word->len) ||
+	if (ck_allowed_number(s, word->len))
+		return NUMBER;
+	return ck_allowed_id(s, word->len) || ck_uuid_begins(s, word->len) ||
 			       (word->at < plugin(r) && word->len <= CK_ID_DIGITS)
-		       ? TELLING
+		       ? NAME
 		       : HIDE;
 }
 
 static void split(struct redaction *r)
 {
-	struct value text = { r->text, r->len };
+	struct value rest = { r->text, r->len }, found;
 
-	for (size_t at = 0, len; next_word(text, &at, &len); at += len) {
+	while ((found = next_word(&rest)).len) {
+		size_t at = (size_t)(found.bytes - r->text);
 		unsigned char before = at ? r->text[at - 1] : ' ';
-		if (ck_uuid_begins(r->text + at, r->len - at))
-			len = CK_UUID_LEN;
+		if (ck_uuid_begins(found.bytes, r->len - at)) {
+			found.len = CK_UUID_LEN;
+			rest = (struct value){ found.bytes + found.len, r->len - at - found.len };
+		}
 		struct word *word = &r->words[r->n_words++];
-		*word = (struct word){ (unsigned)at, (unsigned)len, HIDE,
+		*word = (struct word){ (unsigned)at, (unsigned)found.len, HIDE,
 				       before == '\\' || before == '%' };
 		word->is = judge(r, word);
 	}
@@ -230,399 +240,327 @@ static void mark_own_names(struct redaction *r, const char *names)
 	}
 }
 
-/* ---- what a value has ------------------------------------------------------------------------ */
+/* ---- clues ----------------------------------------------------------------------------------- */
 
-static void hide(struct redaction *r, unsigned word)
+/* What kind of clue a key is. The four letters left of a joint and the four right of it, all in
+ * lower case, have no bit above the lowest seven of a byte. */
+#define LONE UINT64_C(0x80)            /* a long word that is a whole value */
+#define ROW  (UINT64_C(1) << 63)       /* bytes that a value has in a row, from bit 32 on three: */
+#define SAME (ROW | UINT64_C(1) << 56) /* these and up to three more, in lower case */
+#define CODE (ROW | UINT64_C(2) << 56) /* of eight hexadecimal digits the first six */
+#define HALF (ROW | UINT64_C(3) << 56) /* and the six in the middle */
+
+/* three bytes, in either case */
+static uint64_t beginning(uint64_t bytes)
 {
-	if (r->words[word].is != OWN)
-		r->words[word].is = HIDE;
+	return (bytes & 0xffffff) | 0x202020;
 }
 
-static unsigned hash(uint64_t value)
+static uint64_t hash(uint64_t value, unsigned bits)
 {
-	return (unsigned)(value * 0x9e3779b97f4a7c15u >> (64 - HINT_BITS));
+	return value * 0x9e3779b97f4a7c15u >> (64 - bits);
 }
 
-static void add_hint(struct redaction *r, uint64_t value)
+static void hide(struct redaction *r, unsigned left, unsigned right)
 {
-	r->hints[hash(value) / 64] |= UINT64_C(1) << hash(value) % 64;
+	for (; left <= right; left++)
+		if (r->words[left].is != OWN)
+			r->words[left].is = HIDE;
 }
 
-static unsigned hinted(const struct redaction *r, uint64_t value)
+/* Of a letter, in either case, or a digit: a number below 64; 0: another byte */
+static unsigned letter(unsigned char c)
 {
-	return r->hints[hash(value) / 64] >> hash(value) % 64 & 1;
+	return -(unsigned)ck_in_word(c) & ((c & 31u) | (~(unsigned)c >> 1 & 32));
 }
 
-static uint64_t whole(const unsigned char key[2 * EDGE])
+static void add_clue(struct redaction *r, uint64_t key, unsigned left, unsigned right)
 {
-	uint64_t value;
+	uint16_t *first = &r->first[hash(key, CLUE_BITS)];
+	unsigned i = left;
 
-	memcpy(&value, key, sizeof(value));
-	return value;
-}
-
-/* The last letter of a word and the first of the next, both in lower case */
-static uint64_t meeting(unsigned char left, unsigned char right)
-{
-	return (uint64_t)left << 8 | right;
-}
-
-static uint64_t long_word(const unsigned char *s, size_t len)
-{
-	return (uint64_t)len << 16 | meeting(ck_lower(s[len - 1]), ck_lower(s[0]));
-}
-
-static void joint_key(const unsigned char *left, size_t left_len, const unsigned char *right,
-		      size_t right_len, unsigned char key[2 * EDGE])
-{
-	memset(key, 0, 2 * EDGE);
-	for (size_t i = 0; i < EDGE && i < left_len; i++)
-		key[i] = ck_lower(left[left_len - 1 - i]);
-	for (size_t i = 0; i < EDGE && i < right_len; i++)
-		key[EDGE + i] = ck_lower(right[i]);
-}
-
-static void bytes_key(const unsigned char *s, size_t len, unsigned char key[2 * EDGE])
-{
-	memset(key, 0, 2 * EDGE);
-	for (size_t i = 0; i < len; i++)
-		key[i] = ck_lower(s[i]);
-	key[2 * EDGE - 1] = (unsigned char)(0x80 | len); /* no letter */
-}
-
-static struct clue *add_clue(struct redaction *r, unsigned left, unsigned right)
-{
-	struct clue *clue = &r->clues[r->n_clues];
-
-	if (r->n_clues < CK_REDACT_CLUES) {
-		r->n_clues++;
-	} else {
-		hide(r, left);
-		hide(r, right);
+	while (i <= right && (r->words[i].is == HIDE || r->words[i].is == OWN))
+		i++;
+	if (i > right)
+		return;
+	if (r->n_clues == CK_REDACT_CLUES) {
+		hide(r, left, right);
+		return;
 	}
-	clue->left = left;
-	clue->right = right;
-	return clue;
+	r->clues[++r->n_clues] = (struct clue){ key, (uint16_t)left, (uint16_t)right, *first };
+	*first = r->n_clues;
+	if (key & ROW) {
+		uint64_t bit = hash(key >> 32 & 0xffffff, HINT_BITS);
+		r->hints[bit / 64] |= UINT64_C(1) << bit % 64;
+		r->rows = true;
+	} else if (!(key & LONE)) {
+		r->meet[letter(key >> 32 & 0xff)] |= UINT64_C(1) << letter(key >> 24 & 0xff);
+	}
 }
 
-static int compare_clues(const void *a, const void *b)
+/* A value has @key. What this hides is not looked for again. */
+static void follow(struct redaction *r, uint64_t key)
 {
-	return memcmp(((const struct clue *)a)->key, ((const struct clue *)b)->key, 2 * EDGE);
+	for (uint16_t *at = &r->first[hash(key, CLUE_BITS)]; *at;) {
+		struct clue *clue = &r->clues[*at];
+		if (clue->key == key) {
+			hide(r, clue->left, clue->right);
+			*at = clue->next;
+		} else {
+			at = &clue->next;
+		}
+	}
 }
 
-/* @skip: bytes of the right word that are an escape's */
-static void add_joint(struct redaction *r, unsigned left, unsigned right, unsigned skip)
+/* In lower case; more than eight characters are mixed. */
+static uint64_t pack(const unsigned char *s, size_t len)
 {
-	const struct word *a = &r->words[left], *b = &r->words[right];
+	uint64_t key = 0;
 
-	if ((a->is != HIDE && a->is != OWN) || (b->is != HIDE && b->is != OWN))
-		joint_key(r->text + a->at, a->len, r->text + b->at + skip, b->len - skip,
-			  add_clue(r, left, right)->key);
+	while (len--)
+		key = (key << 8 | key >> 56) ^ ck_lower(*s++);
+	return key;
 }
 
-/* Each word with the one before it; and with the last two that are no escapes, because one of
- * these may be an escape of another language ("&quot;"). */
-static void join_words(struct redaction *r)
+/* Two words meet, or two parts of a name: the end of the first, the beginning of the second */
+static uint64_t joint(struct value left, struct value right)
+{
+	size_t n = left.len < EDGE ? left.len : EDGE, m = right.len < EDGE ? right.len : EDGE;
+
+	return pack(left.bytes + left.len - n, n) << 32 | pack(right.bytes, m) << 8 * (EDGE - m);
+}
+
+/* Where two words meet at @at, or two parts of a name; 0: neither */
+static uint64_t joint_at(struct value in, size_t at)
+{
+	const unsigned char *s = in.bytes;
+	size_t end = at, left = 1, right = 1;
+	bool part = ck_in_word(s[at - 1]);
+
+	if (part && !ck_part_begins(s, in.len, at))
+		return 0;
+	while (!ck_in_word(s[end - 1]))
+		end--;
+	while (left < EDGE && left < end && ck_in_word(s[end - left - 1]) &&
+	       !(part && ck_part_begins(s, in.len, end - left)))
+		left++;
+	while (right < EDGE && at + right < in.len && ck_in_word(s[at + right]) &&
+	       !(part && ck_part_begins(s, in.len, at + right)))
+		right++;
+	return joint((struct value){ s + end - left, left }, (struct value){ s + at, right });
+}
+
+/* ---- the text's ------------------------------------------------------------------------------ */
+
+static struct value bytes_of(const struct redaction *r, unsigned word)
+{
+	return (struct value){ r->text + r->words[word].at, r->words[word].len };
+}
+
+/* Each word with the one before it. Words between that are hidden may be escapes, one of them of
+ * another language ("&quot;"). */
+static void add_joints(struct redaction *r, unsigned word)
 {
 	/* none, "n", "0a" after '%', "x0a" or "012", "u000a" */
 	static const unsigned escapes[] = { 0, 1, 2, 3, 5 };
-	unsigned before[2] = { 0 }, known = 0;
+	struct value right = bytes_of(r, word);
+	unsigned others = 0;
 
-	for (unsigned i = 0; i < r->n_words; i++) {
+	for (unsigned left = word; left-- > 0;) {
+		for (size_t k = 0; k < (r->words[word].escape ? CK_COUNT(escapes) : 1); k++) {
+			unsigned skip = escapes[k];
+			struct value rest = { right.bytes + skip, right.len - skip };
+			if (skip < right.len)
+				add_clue(r, joint(bytes_of(r, left), rest), left, word);
+		}
+		if (!r->words[left].escape && (r->words[left].is != HIDE || others++))
+			break;
+	}
+	for (size_t at = 1; r->words[word].is == JOINED && at < right.len; at++)
+		if (ck_part_begins(right.bytes, right.len, at))
+			add_clue(r, joint_at(right, at), word, word);
+	if (right.len >= CK_REDACT_LONG) {
+		add_clue(r, LONE | pack(right.bytes, right.len), word, word);
+		r->lengths |= UINT64_C(1) << right.len % 64;
+	}
+}
+
+/* The last units of a row, and the words they are of */
+struct row {
+	uint64_t units;
+	unsigned n;
+	uint16_t words[HEX];
+};
+
+/* Of the last @n characters */
+static void add_same(struct redaction *r, struct row *row, unsigned char c, unsigned word,
+		     unsigned n)
+{
+	row->units = row->units << 8 | ck_lower(c);
+	row->words[row->n++ % HEX] = (uint16_t)word;
+	if (row->n < n)
+		return;
+	uint64_t all = row->units << 8 * (PIECE - n);
+	add_clue(r, SAME | beginning(all >> 24) << 32 | (all & 0xffffff),
+		 row->words[(row->n - n) % HEX], word);
+}
+
+static void add_digit(struct redaction *r, struct row *row, unsigned digit, unsigned word)
+{
+	row->units = row->units << 4 | digit;
+	row->words[row->n++ % HEX] = (uint16_t)word;
+	if (row->n < HEX)
+		return;
+	uint64_t all = row->units & 0xffffffff;
+	unsigned left = row->words[row->n % HEX];
+	add_clue(r, CODE | beginning(all >> 8) << 32 | all, left, word);
+	add_clue(r, HALF | beginning(all >> 4) << 32 | all, left, word);
+}
+
+/* Characters that a value may have; of a number all between its first digit and its last. A comma
+ * between two numbers may be one of them, or only make groups of digits. */
+static void add_characters(struct redaction *r, bool commas)
+{
+	struct row row = { .n = 0 };
+
+	for (unsigned i = 0, end = 0; i < r->n_words; i++) {
 		const struct word *word = &r->words[i];
-		if (i && r->words[i - 1].escape)
-			add_joint(r, i - 1, i, 0);
-		if (known > 1 && r->words[before[0]].is == HIDE)
-			add_joint(r, before[1], i, 0);
-		for (size_t k = 0; known && k < (word->escape ? CK_COUNT(escapes) : 1); k++)
-			if (escapes[k] < word->len)
-				add_joint(r, before[0], i, escapes[k]);
-		if (!word->escape) {
-			before[1] = before[0];
-			before[0] = i;
-			known++;
+		const unsigned char *s = r->text + word->at;
+		unsigned from = 0, to = word->len, n = word->is == NUMBER ? CK_REDACT_MIN : PIECE;
+		if (word->at != end + 1 || r->text[end] != ',')
+			row.n = 0;
+		end = word->at + word->len;
+		if (word->is != NUMBER && word->is != NAME) {
+			row.n = 0;
+			continue;
 		}
+		if (row.n && commas)
+			add_same(r, &row, ',', i, n);
+		for (; word->is == NUMBER && !ck_digit(s[from]); row.n = 0)
+			from++;
+		while (word->is == NUMBER && !ck_digit(s[to - 1]))
+			to--;
+		for (unsigned k = from; k < to; k++)
+			add_same(r, &row, s[k], i, n);
+		if (to < word->len)
+			row.n = 0;
 	}
 }
 
-static void join_parts(struct redaction *r, unsigned word)
+/* A value may be there as "68756e74", "68 75 6e 74" or "[104 117 110 116]". */
+static void add_digits(struct redaction *r)
 {
-	const unsigned char *s = r->text + r->words[word].at;
-	size_t len = r->words[word].len;
+	struct row hex = { .n = 0 }, decimal = { .n = 0 };
 
-	for (size_t n = ck_name_part(s, len); n < len; n = ck_name_part(s, len)) {
-		joint_key(s, n, s + n, ck_name_part(s + n, len - n), add_clue(r, word, word)->key);
-		s += n;
-		len -= n;
-	}
-}
-
-static void add_bytes(struct redaction *r, unsigned word, const unsigned char *s, size_t len,
-		      size_t window)
-{
-	for (size_t i = 0; i == 0 || i + window <= len; i++)
-		bytes_key(s + i, len < window ? len : window, add_clue(r, word, word)->key);
-}
-
-/* A number or id may be a value in hexadecimal, cut within a byte at either end. */
-static void add_decoded(struct redaction *r, unsigned word, const unsigned char *s, size_t len,
-			size_t window)
-{
-	unsigned char bytes[CK_ID_DIGITS / 2];
-
-	for (size_t at = 0, digits; at < len; at += digits + 1) {
-		for (digits = 0; at + digits < len && ck_hex_digit(s[at + digits]);)
-			digits++;
-		for (size_t i = at; i < at + 2 && at + digits >= i + 2 * CODED; i++) {
-			size_t n = 0;
-			for (size_t k = i; k + 1 < at + digits && n < sizeof(bytes); k += 2)
-				bytes[n++] = (unsigned char)(ck_hex_value(s[k]) << 4 |
-							     ck_hex_value(s[k + 1]));
-			add_bytes(r, word, bytes, n, window);
-		}
-	}
-}
-
-/* The one or two bytes that a word spells: "104", "68" or "6875". How many; 0: it spells none. */
-static size_t spelled(const unsigned char *s, size_t len, bool hex, unsigned char bytes[2])
-{
-	unsigned n = 0;
-
-	if (hex ? len != 2 && len != 4 : len > 3)
-		return 0;
-	for (size_t i = 0; i < len; i++) {
-		if (hex ? !ck_hex_digit(s[i]) : !ck_digit(s[i]))
-			return 0;
-		n = n * (hex ? 16 : 10) + ck_hex_value(s[i]);
-	}
-	bytes[0] = (unsigned char)(len == 4 ? n >> 8 : n);
-	bytes[1] = (unsigned char)n;
-	return len == 4 ? 2 : n <= 0xff;
-}
-
-/* Neighbours may be a value byte by byte, as "[104 117 110]" or "68 75 6e". */
-static void add_spelled(struct redaction *r, unsigned word, bool hex)
-{
-	unsigned char bytes[CODED + 1];
-	unsigned next = word;
-
-	for (size_t n = 0, more; n < CODED; n += more, next++) {
-		more = next == r->n_words ? 0
-					  : spelled(r->text + r->words[next].at,
-						    r->words[next].len, hex, bytes + n);
-		if (!more)
-			return;
-	}
-	for (; word < next; word++)
-		bytes_key(bytes, CODED, add_clue(r, word, word)->key);
-}
-
-static void add_hints(struct redaction *r)
-{
-	for (size_t i = 0; i < r->n_clues; i++) {
-		const unsigned char *key = r->clues[i].key;
-		bool bytes = key[2 * EDGE - 1] & 0x80;
-		add_hint(r, whole(key));
-		add_hint(r, bytes ? (uint64_t)key[0] << 16 | key[1] << 8 | key[2]
-				  : meeting(key[0], key[EDGE]));
-		r->any_bytes = r->any_bytes || bytes;
-	}
-	for (unsigned c = 0; c < sizeof(r->letters); c++)
-		r->letters[c] = ck_in_word((unsigned char)c) ? ck_lower((unsigned char)c) : 0;
-	for (unsigned i = 0; i < r->n_words; i++)
-		add_hint(r, long_word(r->text + r->words[i].at, r->words[i].len));
-}
-
-static void find_clues(struct redaction *r)
-{
 	for (unsigned i = 0; i < r->n_words; i++) {
-		const unsigned char *s = r->text + r->words[i].at;
-		size_t len = r->words[i].len;
-		add_spelled(r, i, false);
-		add_spelled(r, i, true);
-		if (r->words[i].is == JOINED)
-			join_parts(r, i);
-		if (r->words[i].is != TELLING)
-			continue;
-		if (!ck_allowed_number(s, len)) {
-			add_decoded(r, i, s, len, WINDOW);
-			add_bytes(r, i, s, len, WINDOW);
-			continue;
+		struct value word = bytes_of(r, i);
+		unsigned number = 0;
+		for (size_t k = 0; k < word.len; k++) {
+			unsigned char c = word.bytes[k];
+			if (ck_hex_digit(c))
+				add_digit(r, &hex, ck_hex_value(c), i);
+			else if (ck_in_word(c))
+				hex.n = 0;
+			number = ck_digit(c) && k < 3 ? 10 * number + ck_hex_value(c) : 256;
 		}
-		for (; !ck_digit(s[0]); len--) /* "v" */
-			s++;
-		add_decoded(r, i, s, len, CODED); /* with its unit, which may be a digit */
-		while (!ck_digit(s[len - 1]))
-			len--;
-		if (len >= CK_REDACT_MIN)
-			add_bytes(r, i, s, len, CK_REDACT_MIN);
-	}
-	join_words(r);
-	qsort(r->clues, r->n_clues, sizeof(*r->clues), compare_clues);
-	add_hints(r);
-}
-
-static void follow(struct redaction *r, const unsigned char key[2 * EDGE])
-{
-	size_t low = 0, high = r->n_clues;
-
-	if (!hinted(r, whole(key)))
-		return;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (memcmp(r->clues[mid].key, key, 2 * EDGE) < 0)
-			low = mid + 1;
+		if (number < 256)
+			add_same(r, &decimal, (unsigned char)number, i, SPELLED);
 		else
-			high = mid;
-	}
-	for (; low < r->n_clues && !r->clues[low].followed &&
-	       !memcmp(r->clues[low].key, key, 2 * EDGE);
-	     low++) {
-		r->clues[low].followed = true;
-		hide(r, r->clues[low].left);
-		hide(r, r->clues[low].right);
+			decimal.n = 0;
 	}
 }
 
-/* Both are in a word: does a part begin here, as ck_name_part() has it? */
-static bool part_begins(struct value in, size_t at)
-{
-	const unsigned char *s = in.bytes + at;
-
-	return ck_upper(s[0]) &&
-	       (!ck_upper(s[-1]) || (at + 1 < in.len && ck_in_word(s[1]) && !ck_upper(s[1])));
-}
-
-/* A word with a word before it is at @at, or a letter that may begin a part */
-static void follow_joint(struct redaction *r, struct value in, size_t at)
-{
-	const unsigned char *s = in.bytes;
-	bool parts = ck_in_word(s[at - 1]);
-	size_t left_end = at, left = 1, right = 1;
-	unsigned char key[2 * EDGE];
-
-	if (parts && !part_begins(in, at))
-		return;
-	while (!ck_in_word(s[left_end - 1]))
-		left_end--;
-	while (left < EDGE && left < left_end && ck_in_word(s[left_end - left - 1]) &&
-	       !(parts && part_begins(in, left_end - left)))
-		left++;
-	while (right < EDGE && at + right < in.len && ck_in_word(s[at + right]) &&
-	       !(parts && part_begins(in, at + right)))
-		right++;
-	joint_key(s + left_end - left, left, s + at, right, key);
-	follow(r, key);
-}
+/* ---- a value's ------------------------------------------------------------------------------- */
 
 /* Asked of every byte, so all but the last step is done without a branch. */
 static void follow_joints(struct redaction *r, struct value value)
 {
-	unsigned char before = 0, last = 0; /* letter or digit; 0: another byte, or none yet */
+	unsigned before = 0, last = 0; /* letters; 0: another byte, or none yet */
 
 	for (size_t i = 0; i < value.len; i++) {
-		unsigned char byte = value.bytes[i], letter = r->letters[byte];
-		unsigned begins = !before | (letter != byte); /* a word, or a capital */
-		if (hinted(r, meeting(last, letter)) & begins & !!letter & !!last)
-			follow_joint(r, value, i);
-		before = letter;
-		last = letter ? letter : last;
-	}
-}
-
-static void follow_bytes(struct redaction *r, struct value value)
-{
-	unsigned char key[2 * EDGE];
-	uint32_t first = 0; /* CODED bytes */
-
-	for (size_t i = 0; r->any_bytes && i < value.len; i++) {
-		first = (first << 8 | ck_lower(value.bytes[i])) & 0xffffff;
-		if (i + 1 < CODED || !hinted(r, first))
-			continue;
-		size_t at = i + 1 - CODED;
-		for (size_t n = CODED; n <= WINDOW && at + n <= value.len; n++) {
-			bytes_key(value.bytes + at, n, key);
-			follow(r, key);
+		unsigned here = letter(value.bytes[i]);
+		unsigned begins = !before | !(value.bytes[i] & 0x20); /* a word, or a capital */
+		if (r->meet[last] >> here & begins) {
+			uint64_t key = joint_at(value, i);
+			if (key)
+				follow(r, key);
 		}
+		before = here;
+		last = here ? here : last;
 	}
 }
 
-/* A value, or what follows its '=', that is one long word */
-static void hide_lone_word(struct redaction *r, struct value value)
+static void follow_rows(struct redaction *r, struct value value)
 {
-	size_t at = 0, len, next, n;
+	uint64_t all = 0;
 
-	if (!next_word(value, &at, &len))
-		return;
-	const unsigned char *s = value.bytes + at;
-	next = at + len;
-	if (len < CK_REDACT_LONG || !hinted(r, long_word(s, len)) || next_word(value, &next, &n))
-		return;
-	for (unsigned i = 0; i < r->n_words; i++) {
-		for (n = 0; r->words[i].len == len && n < len &&
-			    ck_lower(r->text[r->words[i].at + n]) == ck_lower(s[n]);)
-			n++;
-		if (n == len)
-			hide(r, i);
+	for (size_t i = 0; i < value.len + PIECE - SPELLED; i++) {
+		all = all << 8 | (i < value.len ? value.bytes[i] : 0);
+		uint64_t begin = beginning(all >> 24), low = all | 0x202020;
+		uint64_t bit = hash(begin, HINT_BITS);
+		if (!(r->hints[bit / 64] >> bit % 64 & 1))
+			continue;
+		begin <<= 32;
+		follow(r, SAME | begin);
+		follow(r, SAME | begin | (low & 0xff0000));
+		follow(r, SAME | begin | (low & 0xffffff));
+		follow(r, CODE | begin | (all >> 16 & 0xffffffff));
+		follow(r, HALF | begin | (all >> 20 & 0xffffffff));
 	}
 }
 
-static void hide_value(struct redaction *r, struct value value)
+static void follow_lone(struct redaction *r, struct value value)
+{
+	struct value word = next_word(&value);
+
+	if (word.len >= CK_REDACT_LONG && r->lengths >> word.len % 64 & 1 && !next_word(&value).len)
+		follow(r, LONE | pack(word.bytes, word.len));
+}
+
+static void follow_value(struct redaction *r, struct value value)
 {
 	const unsigned char *end = value.bytes + value.len;
 	const unsigned char *equals = memchr(value.bytes, '=', value.len);
 
 	follow_joints(r, value);
-	follow_bytes(r, value);
-	hide_lone_word(r, value);
+	if (r->rows)
+		follow_rows(r, value);
+	follow_lone(r, value);
 	if (equals)
-		hide_lone_word(r, (struct value){ equals + 1, (size_t)(end - equals - 1) });
+		follow_lone(r, (struct value){ equals + 1, (size_t)(end - equals - 1) });
 }
 
 /* ---- what is shown --------------------------------------------------------------------------- */
 
+enum piece { STARS = 0, BLANK = 1, MARK = 2, WORD = BLANK | MARK };
+
 struct shown {
 	char *out;
 	size_t len;
-	size_t gap;  /* of the bytes, how many follow the last "***"; 0: it is the last */
-	bool hidden; /* there is a "***" */
+	size_t stars;   /* where the last "***" ends; 0: there is none */
+	unsigned since; /* enum piece of what follows it */
 	bool full;
 };
 
-static void show(struct shown *shown, const void *bytes, size_t len)
-{
-	if (shown->full || shown->len + len > CK_TEXT_MAX) {
-		shown->full = true;
-		return;
-	}
-	memcpy(shown->out + shown->len, bytes, len);
-	shown->len += len;
-	shown->gap += len;
-}
-
 /* One "***" for hidden words with only blanks, or only punctuation, between them. */
-static void show_hidden(struct shown *shown)
+static void show(struct shown *shown, enum piece is, const void *bytes, size_t len)
 {
-	const char *gap = shown->out + shown->len - shown->gap;
-	size_t blanks = 0, others = 0;
+	bool joins = is == STARS && shown->stars && shown->since != WORD;
 
-	for (size_t i = 0; shown->hidden && i < shown->gap; i++) {
-		if (ck_in_word((unsigned char)gap[i]))
-			blanks = others = 1;
-		else if (gap[i] == ' ')
-			blanks++;
-		else
-			others++;
-	}
+	shown->full = shown->full || (!joins && shown->len + len > CK_TEXT_MAX);
 	if (shown->full)
 		return;
-	if (shown->hidden && (!blanks || !others)) {
-		shown->len -= shown->gap;
+	if (joins) {
+		shown->len = shown->stars;
 	} else {
-		show(shown, HIDDEN, sizeof(HIDDEN) - 1);
-		shown->hidden = true;
+		memcpy(shown->out + shown->len, bytes, len);
+		shown->len += len;
 	}
-	shown->gap = 0;
+	shown->since |= is;
+	if (is == STARS) {
+		shown->stars = shown->len;
+		shown->since = 0;
+	}
 }
 
 /* What is between two words. '\' comes from quoting and says nothing. */
@@ -632,15 +570,14 @@ static void show_gap(struct shown *shown, const struct redaction *r, size_t from
 
 	for (size_t i = from; i < to; i++) {
 		unsigned char c = r->text[i];
-		bool blank = c == ' ' || c == '\t' || c == '\n' || c == '\r';
 		bool own = r->own[i] && c > ' ' && c < 0x7f;
 		bool prose = strchr(".,:;()[]{}\"'/=-_<>$#", c) && c && row < CK_REDACT_ROW;
-		if (blank)
-			show(shown, " ", 1);
+		if (strchr(" \t\n\r", c) && c)
+			show(shown, BLANK, " ", 1);
 		else if (own || prose)
-			show(shown, &c, 1);
+			show(shown, MARK, &c, 1);
 		else if (c != '\\')
-			show_hidden(shown);
+			show(shown, STARS, HIDDEN, sizeof(HIDDEN) - 1);
 		row += prose;
 	}
 }
@@ -653,11 +590,11 @@ static void show_all(const struct redaction *r, char *out)
 	for (size_t i = 0; i < r->n_words; i++) {
 		const struct word *word = &r->words[i];
 		show_gap(&shown, r, at, word->at);
-		if (word->is == HIDE)
-			show_hidden(&shown);
-		else
-			show(&shown, r->text + word->at, word->len);
 		at = word->at + word->len;
+		if (word->is == HIDE)
+			show(&shown, STARS, HIDDEN, sizeof(HIDDEN) - 1);
+		else
+			show(&shown, WORD, r->text + word->at, word->len);
 	}
 	show_gap(&shown, r, at, r->len);
 	out[shown.len] = '\0';
@@ -677,8 +614,12 @@ static bool redact(struct redaction *r, const char *text, const struct ck_known 
 	split(r);
 	if (!known->request)
 		return true;
-	find_clues(r);
-	return visit_all(r, known, false, hide_value);
+	for (unsigned i = 0; i < r->n_words; i++)
+		add_joints(r, i);
+	add_characters(r, false);
+	add_characters(r, true);
+	add_digits(r);
+	return visit_all(r, known, false, follow_value);
 }
 
 void ck_redact(const char *text, const struct ck_known *known, char *out)

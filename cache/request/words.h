@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CK_WORD_MAX 16u /* letters of the longest word */
-
-/* ck_word_listed - @word: lower case, @len bytes without a NUL; need not be terminated */
-bool ck_word_listed(const char *word, size_t len);
-/* ck_word - the n-th word, from 0; NULL: there are not so many. For tests */
-const char *ck_word(size_t n);
+/* ck_word_listed - @s: @len letters and digits, in either case */
+bool ck_word_listed(const unsigned char *s, size_t len);
+/* ck_word_in - the same for the words of @line, with a blank between two */
+bool ck_word_in(const char *line, const unsigned char *s, size_t len);
+/* ck_words - the n-th line of the list, from 0; NULL: there are not so many. For tests */
+const char *ck_words(size_t n);
 #endif

@@ -2,8 +2,9 @@
 /*
  * The input chooses a marker, a field of a request that holds it, and a text that repeats it:
  * as it is, quoted by Go once or twice, in JSON, percent-encoded, in base64 or in hexadecimal, cut
- * at either end, amid other bytes. No six bytes of it in a row may be shown, but for those of one
- * listed word or one of the entry's names, with words of at most three letters beside it.
+ * at either end, amid other bytes. No six bytes of it in a row may be shown, and no eight digits in
+ * hexadecimal, but for those of one listed word, one number of at most three digits or one of the
+ * entry's names, with words of at most three letters beside it.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,12 +12,14 @@
 #include <string.h>
 
 #include "cache/request/redact.h"
+#include "cache/request/allowlist.h"
 #include "cache/request/words.h"
 #include "src/base/limits.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/cri-build.h"
 
 #define PIECE 6u
+#define HEX   8u /* digits */
 
 struct input {
 	const uint8_t *p, *end;
@@ -51,20 +54,31 @@ static void add_hex(struct text *text, const char *before, unsigned value, unsig
 
 /* ---- the marker and the request -------------------------------------------------------------- */
 
+/* a word of the list, which goes on behind it */
+static const char *a_word(unsigned n)
+{
+	static const char *words[8192];
+	static unsigned n_words;
+
+	for (size_t i = 0; (i || !n_words) && ck_words(i); i++)
+		for (const char *p = ck_words(i); *p; p += strspn(p, " ")) {
+			words[n_words++] = p;
+			p += strcspn(p, " ");
+		}
+	return words[n % n_words];
+}
+
 static void make_marker(struct input *in, struct text *marker)
 {
 	static const char letters[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 	static const char others[] = " \"\\'\n\t/=:,.-_%&+;<>{}[]()#@!$^`|~?\1\x1b\xc3\xa9";
-	unsigned words = 0;
 
-	while (ck_word(words))
-		words++;
 	for (unsigned n = 1 + take(in, 8); n; n--) {
-		const char *word = ck_word((take(in, 256) << 8 | take(in, 256)) % words);
+		const char *word = a_word(take(in, 256) << 8 | take(in, 256));
 		switch (take(in, 4)) {
 		case 0:
-			add(marker, word, strlen(word));
+			add(marker, word, strcspn(word, " "));
 			break;
 		case 1:
 			for (unsigned k = 1 + take(in, 12); k; k--)
@@ -150,8 +164,9 @@ static void base64(const struct text *from, size_t shift, const char *digits, st
 	}
 }
 
-/* Return: is every byte of the form a part of the marker? In quotes, some are escapes. */
-static bool encode(struct input *in, const struct text *marker, struct text *to)
+/* Return: from how many bytes on a piece of the form tells of the marker; 0: in quotes, some are
+ * escapes and tell nothing */
+static size_t encode(struct input *in, const struct text *marker, struct text *to)
 {
 	static const char digits[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
@@ -174,64 +189,80 @@ static bool encode(struct input *in, const struct text *marker, struct text *to)
 		for (size_t i = 0; i < marker->len; i++)
 			add_hex(to, "", marker->bytes[i], 2, how == 8);
 	}
-	return how >= 6;
+	return how < 6 ? 0 : how == 6 ? PIECE : HEX;
 }
 
 /* ---- what is shown --------------------------------------------------------------------------- */
 
-static bool in_word(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 static bool may_stay(const char *word, size_t len)
 {
 	static const char *const names[] = { "web", "uid", "shop", "app", "sandbox" };
-	char lower[CK_WORD_MAX];
+	const unsigned char *letters = (const unsigned char *)word;
+	size_t digits = 0;
 
 	if (len <= 3)
 		return true;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (strlen(names[i]) == len && !memcmp(names[i], word, len))
 			return true;
-	for (size_t i = 0; i < len && len <= sizeof(lower); i++)
-		lower[i] = (char)(word[i] | 0x20);
-	return len <= sizeof(lower) && ck_word_listed(lower, len);
+	for (size_t i = 0; i < len; i++)
+		digits += ck_digit(letters[i]);
+	return ck_word_listed(letters, len) ||
+	       (digits < CK_REDACT_MIN && ck_allowed_number(letters, len));
+}
+
+/* The word at out[*at], or the part of it if it is a name of several; empty: there is none */
+static size_t word_at(const char *out, size_t at, size_t *ret_start)
+{
+	const unsigned char *s = (const unsigned char *)out;
+	size_t start = at, end = at, part = at + 1;
+
+	while (ck_in_word(s[end]))
+		end++;
+	while (end > at && start && ck_in_word(s[start - 1]))
+		start--;
+	if (end > at && ck_allowed_name(s + start, end - start)) {
+		for (; part < end && !ck_part_begins(s, end, part); part++)
+			;
+		end = part;
+		for (part = at; part > start && !ck_part_begins(s, end, part); part--)
+			;
+		start = part;
+	}
+	*ret_start = start;
+	return end - start;
 }
 
 /* out[from] up to out[to] is a piece of the marker: is it of one word that may stay, with other
  * words of at most three letters, or so many letters of them? */
 static bool excused(const char *out, size_t from, size_t to)
 {
-	size_t longer = 0;
+	size_t longer = 0, start, len;
 
-	for (size_t i = from, end; i < to; i = end + 1) {
-		size_t start = i;
-		for (end = i; in_word(out[end]); end++)
-			;
-		while (start && in_word(out[start - 1]))
-			start--;
+	for (size_t i = from; i < to; i = len ? start + len : i + 1) {
 		if (out[i] == '*')
 			return true; /* the marker has none */
-		if ((end < to ? end : to) <= i + 3)
+		len = word_at(out, i, &start);
+		if ((start + len < to ? start + len : to) <= i + 3)
 			continue;
-		if (!may_stay(out + start, end - start))
+		if (!may_stay(out + start, len))
 			return false;
 		longer++;
 	}
 	return longer <= 1;
 }
 
-static void check(const struct text *marker, const char *out)
+/* no @piece bytes in a row */
+static void check(const struct text *marker, size_t piece, const char *out)
 {
 	size_t len = strlen(out);
 
-	for (size_t i = 0; i + PIECE <= len; i++) {
-		const unsigned char *at = memmem(marker->bytes, marker->len, out + i, PIECE);
-		size_t from = i, to = i + PIECE;
+	for (size_t i = 0; i + piece <= len; i++) {
+		const unsigned char *at = memmem(marker->bytes, marker->len, out + i, piece);
+		size_t from = i, to = i + piece;
 		if (!at)
 			continue;
-		const unsigned char *end = at + PIECE;
+		const unsigned char *end = at + piece;
 		for (; from && at > marker->bytes && at[-1] == (unsigned char)out[from - 1]; at--)
 			from--;
 		for (; end < marker->bytes + marker->len && *end == (unsigned char)out[to]; end++)
@@ -255,7 +286,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct ck_known known = { .kind = make_request(&in, &marker, &request) };
 	known.request = request.bytes;
 	known.len = request.len;
-	bool all = encode(&in, &marker, &form);
+	size_t piece = encode(&in, &marker, &form);
 	size_t from = take(&in, 4) ? 0 : take(&in, 64), to = take(&in, 4) ? 0 : take(&in, 64);
 	size_t filler = take(&in, 64);
 	if (filler > (size_t)(in.end - in.p))
@@ -273,8 +304,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (const char *p = out; *p; p++)
 		if (*p < ' ' || *p > '~')
 			abort();
-	check(&marker, out);
-	if (all)
-		check(&form, out);
+	check(&marker, PIECE, out);
+	if (piece)
+		check(&form, piece, out);
 	return 0;
 }

@@ -49,19 +49,23 @@ static void expect_env(const char *text, const char *value, const char *redacted
 
 static void words_are_sorted(void **state)
 {
+	char before[64] = "", word[64];
+	int n;
+
 	(void)state;
-	for (size_t i = 0; ck_word(i); i++) {
-		const char *word = ck_word(i);
-		assert_true(strlen(word) > 0 && strlen(word) <= CK_WORD_MAX);
-		assert_int_equal(strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789"),
-				 strlen(word));
-		if (i && strcmp(ck_word(i - 1), word) >= 0)
-			fail_msg("'%s' stands before '%s'", ck_word(i - 1), word);
-		assert_true(ck_word_listed(word, strlen(word)));
-	}
-	assert_false(ck_word_listed("", 0));
-	assert_false(ck_word_listed("zzzz", 4));
-	assert_false(ck_word_listed("containerdcontainerd", 20));
+	for (size_t i = 0; ck_words(i); i++)
+		for (const char *p = ck_words(i); *p; p += n + (p[n] == ' ')) {
+			assert_int_equal(sscanf(p, "%63[a-z0-9]%n", word, &n), 1);
+			assert_true(!p[n] || (p[n] == ' ' && p[n + 1]));
+			if (strcmp(before, word) >= 0)
+				fail_msg("'%s' stands before '%s'", before, word);
+			strcpy(before, word);
+			assert_true(ck_word_listed((const unsigned char *)word, strlen(word)));
+		}
+	assert_true(ck_word_listed((const unsigned char *)"Zone", 4));
+	for (size_t i = 0; i < 4; i++)
+		assert_false(ck_word_listed((const unsigned char *)"zzzz", i));
+	assert_false(ck_word_listed((const unsigned char *)"containerdcontainerd", 20));
 }
 
 static void words_of_runtimes_stay(void **state)
@@ -225,7 +229,27 @@ static void numbers_and_ids_of_values_go(void **state)
 	expect_env("bad NetworkReady", "network ready", "bad ***");
 	expect_env("bad NetworkReady", "Network", "bad NetworkReady");
 	expect_env("31323334353637 1323334353637 333435363738", "12345678", "***");
-	expect_env("code 8888m513451", "Q4Q", "code ***"); /* found by fuzz-redact */
+}
+
+/* found by fuzz-redact: pieces of a value in hexadecimal, cut within a byte, and within an id */
+static void eight_hexadecimal_digits_go(void **state)
+{
+	(void)state;
+	expect_env("code 8888m51345152", "Q4QR", "code ***");
+	expect_env("code 513451, 0x513451", "Q4Q", "code 513451, ***");
+	expect_env("code 13 23 33 43", "0123456", "code ***");
+	expect_env("id d332e3134871902316d9841aab4ccec38d79d89a0da0c41aebb8f010b8e9a5b5", "v3.14",
+		   "id ***");
+	expect_env("id d332e3174871902316d9841aab4ccec38d79d89a0da0c41aebb8f010b8e9a5b5", "v3.1",
+		   "id d332e3174871902316d9841aab4ccec38d79d89a0da0c41aebb8f010b8e9a5b5");
+}
+
+static void digits_in_groups_go(void **state)
+{
+	(void)state;
+	expect_env("size 1,234,567 is", "1234567", "size *** is");
+	expect_env("size 34,567,89", "1,234,567,890", "size ***"); /* cut at either end */
+	expect_env("cpus 0,1,234,567", "1: 34", "cpus 0,1,234,567");
 }
 
 static size_t encode(const char *text, int how, char *out)
@@ -299,6 +323,7 @@ static void values_that_numbers_spell_go(void **state)
 	expect_env("value &#104;&#117;&#110;&#116;", "hunter2", "value ***;");
 	expect_env("value =68=75=6E=74=65=72=32", "hunter2", "value =***");
 	expect_env("value 6875 6e74 6572 32", "hunter2", "value ***");
+	expect_env("value 101 114 50", "hunter2", "value ***"); /* at its end */
 	expect_env("dial tcp 10.43.0.1:443", "hunter2", "dial tcp 10.43.0.1:443");
 }
 
@@ -479,6 +504,8 @@ int main(void)
 		cmocka_unit_test(neighbours_go),
 		cmocka_unit_test(a_word_alone_goes_if_it_is_long),
 		cmocka_unit_test(numbers_and_ids_of_values_go),
+		cmocka_unit_test(eight_hexadecimal_digits_go),
+		cmocka_unit_test(digits_in_groups_go),
 		cmocka_unit_test(encoded_values_go),
 		cmocka_unit_test(values_that_numbers_spell_go),
 		cmocka_unit_test(case_of_an_id_says_nothing),
