@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cache/store/store-int.h"
 #include "src/base/fault.h"
@@ -151,9 +152,9 @@ int ck_copy_open(const char *dir, int dirfd, sqlite3 **ret_copy, struct ck_error
 			nanosleep(&pause, NULL);
 		bool wal = before.st[1].st_ino, shm = before.st[2].st_ino;
 		/* files that do not rest beside an owner that can write: the lock is its own, and
-		 * its pid is unknown here */
-		bool owners =
-			i % 2 && ck_state_dir_owned(dirfd, &pid) && !ck_state_dir_degraded(dirfd);
+		 * its pid is unknown here. An owner that starts has none yet. */
+		bool owners = i % 2 && ck_state_dir_owned(dirfd, &pid) && pid != (long)getpid() &&
+			      !ck_state_dir_degraded(dirfd);
 		bool locks = wal && shm && (owners || !ck_lock_holder(dirfd, true));
 		r = copy_once(path,
 			      locks ? "readonly_shm=1" : wal ? "vfs=unix-none" : "immutable=1",

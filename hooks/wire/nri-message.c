@@ -450,10 +450,10 @@ static const void *value(struct place place, size_t i)
 		return NULL;
 	struct part *part = part_of(place.message, place.field);
 	part->read += part->read == i;
-	const char *at = where(place.message, place.field);
+	const void *at = where(place.message, place.field);
 	if (is_list(place.field))
-		memcpy(&at, at, sizeof(at));
-	return at + i * size_of(place.field);
+		at = *(const void *const *)at;
+	return (const char *)at + i * size_of(place.field);
 }
 
 const char *ck_message_get_text(struct ck_nri_message *message, const char *path, size_t i)
