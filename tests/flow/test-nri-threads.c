@@ -620,7 +620,7 @@ static void each_connection_hears_of_each_pod_once(void **state)
 	if (s->failed[0])
 		fail_msg("%s", s->failed);
 	print_figures(s);
-	if (s->target >= 100) /* a race in which nobody meets proves nothing */
+	if (s->target >= 1000) /* with fewer it is chance whom each of them meets */
 		assert_true(s->figures.stops && s->figures.stops_left_out &&
 			    s->figures.stops_between && s->figures.listed && s->figures.run);
 	sem_destroy(&me.in);
