@@ -133,6 +133,7 @@ int ck_machine_lost(struct ck_machine *m, struct ck_mturn *t)
 	struct ck_entry *e = ck_creator_parts(m, t);
 	if (!e)
 		return -CK_ESTATE;
+	t->making = 0;
 	ck_lost(m, e);
 	ck_touch(m, ck_pod_of(e));
 	ck_event_end(m);

@@ -251,9 +251,8 @@ static void found(struct ck_machine *m, struct ck_entry *e, enum ck_condition co
 		ck_in_use(m, e);
 		return;
 	}
-	struct ck_mturn *creator = e->creator;
-	if (creator)
-		ck_creator_parts(m, creator);
+	if (e->creator)
+		ck_creator_parts(m, e->creator);
 	if (e->row.state == CK_STATE_EVICTING) {
 		ck_evict_goes_on(m, e);
 		return;
@@ -262,10 +261,6 @@ static void found(struct ck_machine *m, struct ck_entry *e, enum ck_condition co
 		ck_result_known(m, e);
 		return;
 	}
-	if (creator && ck_turn_waits(creator))
-		/* its call is still under way, so it cannot make the successor */
-		ck_turn_answer(m, creator, -CK_EABANDONED, "superseded: %s",
-			       ck_reason_text(CK_REASON_DEAD));
 	ck_evict(m, e, CK_REASON_DEAD);
 	e->in.evicting.dead = dead;
 }

@@ -274,6 +274,9 @@ void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
 		ck_turn_wait_for(m, t, active->row.id); /* too late to be served */
 	else if (wait_for)
 		wait_for_blocker(m, t, wait_for);
+	else if (!active && in_time && t->making)
+		/* a list showed first what its call still makes (K8): it cannot make another one */
+		ck_turn_answer(m, t, -CK_EABANDONED, "superseded: what it created is gone");
 	else if (!active && in_time)
 		create(m, t);
 	if (ck_turn_waits(t)) /* for how long depends on what it waits for (K6) */

@@ -593,8 +593,25 @@ static void k08_found_dead_while_its_maker_works_is_made_by_the_next(void **stat
 	world_time(w, CK_CREATE_DEADLINE);
 	world_time(w, 250 * MS);
 	world_listed_entry(w, 0, HOW_FRESH);
-	assert_int_equal(outcome(A), -CK_EABANDONED);
 	let_evict();
+	assert_int_equal(outcome(A), -CK_EABANDONED);
+	assert_int_equal(begin(C, sandbox, 0), CK_CREATE);
+}
+
+/* the same when it is found alive, and destroyed for another request whose caller then goes */
+static void k08_found_while_its_maker_works_and_evicted_is_made_by_the_next(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 0);
+	world_time(w, CK_CREATE_DEADLINE);
+	begin(B, changed(sandbox), 240 * S);
+	world_finish(w, A, false);
+	world_time(w, 250 * MS);
+	world_listed_entry(w, 0, HOW_FRESH);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	world_leave(w, B);
+	let_evict();
+	assert_int_equal(outcome(A), -CK_EABANDONED);
 	assert_int_equal(begin(C, sandbox, 0), CK_CREATE);
 }
 
@@ -2401,6 +2418,7 @@ int main(void)
 		TEST(k08_own_deadline_makes_it_lost_and_its_maker_may_still_tell),
 		TEST(k08_found_dead_is_evicted),
 		TEST(k08_found_dead_while_its_maker_works_is_made_by_the_next),
+		TEST(k08_found_while_its_maker_works_and_evicted_is_made_by_the_next),
 		TEST(k08_what_is_made_after_a_resend_is_made_for_the_first_time),
 		TEST(k08_resent_once_and_already_exists_means_still_running),
 		TEST(k08_a_resend_that_fails_may_leave_the_first_running),
