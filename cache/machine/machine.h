@@ -220,7 +220,7 @@ struct ck_mturn {
 	uint64_t margin_at;       /* from here on it is not live; CK_NEVER_DUE: none */
 	uint64_t row;             /* the entry it makes, waits for or was answered from; 0: none */
 	uint64_t counted_row;     /* the entry in whose requests it is counted; 0: none */
-	uint64_t making;          /* the entry whose creation it has begun and not reported; 0: none */
+	uint64_t making;          /* the entry whose creation it has begun, unreported; 0: none */
 	uint64_t made;            /* the same, once its host has said that it exists */
 	bool again;               /* what it was told to create had been asked for before (K8) */
 	struct {                  /* its image reference (E5), which has states of its own */

@@ -335,6 +335,7 @@ void oracle_create(struct world *w, struct caller *c)
 		return;
 	MUST(w, e->creator == &c->turn, "K1: caller %d is to create, and another one does", label);
 	MUST(w, c->here, "caller %d has left and is to create", label);
+	MUST(w, !c->making, "K8: caller %d is to create, and its call is still under way", label);
 	MUST(w, !c->deadline || w->now < c->deadline,
 	     "K2: caller %d is to create after its deadline", label);
 	FOR_SHADOWS (other, w)

@@ -275,9 +275,9 @@ struct creation *world_creation(struct world *w, int label)
 
 static void creation_start(struct world *w, struct caller *c, int label)
 {
+	oracle_create(w, c);
 	c->making = true;
 	c->making_row = c->turn.row;
-	oracle_create(w, c);
 	if (w->creations_n == WORLD_LABELS)
 		abort();
 	w->creations[w->creations_n++] = (struct creation){
@@ -377,7 +377,8 @@ static void hear(struct world *w, struct caller *c)
 	int label = (int)(c - w->callers);
 
 	c->fresh = false;
-	if (ck_turn_outcome(&c->turn) == CK_CREATE && !c->making) {
+	if (ck_turn_outcome(&c->turn) == CK_CREATE &&
+	    (!c->making || c->making_row != c->turn.row)) {
 		c->heard = CK_CREATE;
 		creation_start(w, c, label);
 	} else if (ck_turn_decided(&c->turn) && (c->heard == CK_WAIT || c->heard == CK_CREATE)) {
