@@ -189,12 +189,12 @@ static void hook_answer(struct world *w, const struct job *job)
 	ck_hook_done(job->job, NULL, refuses ? "plugin 10-log: no" : NULL);
 }
 
-/* somebody has put a container there */
-static bool holds_container(const struct world *w, int sandbox)
+/* a container is in it, or one that somebody else had put there, and a list may have shown */
+static bool held_container(const struct world *w, int sandbox)
 {
 	for (int i = 0; i < w->objects_n; i++)
-		if (w->objects[i].req.kind == CK_CONTAINER && w->objects[i].stage == EXISTS &&
-		    w->objects[i].req.sandbox == sandbox)
+		if (w->objects[i].req.kind == CK_CONTAINER && w->objects[i].req.sandbox == sandbox &&
+		    (w->objects[i].stage == EXISTS || !w->objects[i].ours))
 			return true;
 	return false;
 }
@@ -215,7 +215,7 @@ static void job_answer(struct world *w, struct job *job)
 	/* now and then the answer is lost, and only the answer */
 	bool done = !fails || job->number % 4 == 0;
 	if (job->call == CALL_DESTROY && o && o->stage == EXISTS && done) {
-		bool shared = holds_container(w, job->object);
+		bool shared = held_container(w, job->object);
 		runtime_end(w, job->object);
 		o->destroyed = true;
 		/* the call took so long that it was found in use meanwhile */
