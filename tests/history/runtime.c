@@ -192,10 +192,12 @@ static void hook_answer(struct world *w, const struct job *job)
 /* a container is in it, or one that somebody else had put there, and a list may have shown */
 static bool held_container(const struct world *w, int sandbox)
 {
-	for (int i = 0; i < w->objects_n; i++)
-		if (w->objects[i].req.kind == CK_CONTAINER && w->objects[i].req.sandbox == sandbox &&
-		    (w->objects[i].stage == EXISTS || !w->objects[i].ours))
+	for (int i = 0; i < w->objects_n; i++) {
+		const struct object *o = &w->objects[i];
+		if (o->req.kind == CK_CONTAINER && o->req.sandbox == sandbox &&
+		    (o->stage == EXISTS || !o->ours))
 			return true;
+	}
 	return false;
 }
 

@@ -236,10 +236,11 @@ static void step_seen(struct world *w, const struct step *s)
 	int r = ck_object_seen(w->cache, o->req.kind, o->id, o->condition);
 	o->seen_dead = o->seen_dead ||
 		       (r == 0 && o->turn < 0 && o->condition == CK_CONDITION_DEAD && !w->dead);
-	/* who waits for it may be decided, and hear it later */
+	/* who waits for it may be decided, at once if no plugin is to be told, and hear it later */
 	for (i = 0; i < TURNS; i++)
 		w->callers[i].owed = w->callers[i].owed ||
-				     ((o->handed || o->run_done) && w->callers[i].turn &&
+				     ((o->handed || o->run_done || !o->chosen) &&
+				      w->callers[i].turn &&
 				      runtime_key_same(&w->callers[i].req, &o->req));
 }
 
