@@ -27,7 +27,7 @@
 #define SPELLED 3u /* decimal numbers, a byte each */
 
 #define CLUE_BITS 12u
-#define HINT_BITS 15u /* 4 KiB, so that a processor's nearest cache has room for the request */
+#define HINT_BITS 15u /* 4 KiB: a processor's nearest cache has room for the request, too */
 
 enum judgement {
 	HIDE,
@@ -65,7 +65,7 @@ struct redaction {
 	uint64_t meet[64];                      /* letters left of a joint; a bit for each right */
 	uint64_t hints[(1u << HINT_BITS) / 64]; /* by the hash of what begins a row */
 	uint64_t lengths;                       /* of long words */
-	bool rows;                              /* there are some */
+	bool rows;                              /* there are clues of rows */
 	size_t n_visited;                       /* strings of the request */
 };
 
@@ -418,7 +418,7 @@ static void add_digit(struct redaction *r, struct row *row, unsigned digit, unsi
 }
 
 /* Characters that a value may have; of a number all between its first digit and its last. A comma
- * between two numbers may be one of them, or only make groups of digits. */
+ * between two words only makes groups of digits, or, with @commas, is one of the characters. */
 static void add_characters(struct redaction *r, bool commas)
 {
 	struct row row = { .n = 0 };
@@ -426,19 +426,19 @@ static void add_characters(struct redaction *r, bool commas)
 	for (unsigned i = 0, end = 0; i < r->n_words; i++) {
 		const struct word *word = &r->words[i];
 		const unsigned char *s = r->text + word->at;
-		unsigned from = 0, to = word->len, n = word->is == NUMBER ? CK_REDACT_MIN : PIECE;
-		if (word->at != end + 1 || r->text[end] != ',')
-			row.n = 0;
+		bool number = word->is == NUMBER, counts = number || word->is == NAME;
+		bool after = word->at == end + 1 && r->text[end] == ',';
+		unsigned from = 0, to = word->len, n = number ? CK_REDACT_MIN : PIECE;
 		end = word->at + word->len;
-		if (word->is != NUMBER && word->is != NAME) {
+		if (!after || !counts)
 			row.n = 0;
+		if (!counts || (commas && !after && (end == r->len || r->text[end] != ',')))
 			continue;
-		}
 		if (row.n && commas)
 			add_same(r, &row, ',', i, n);
-		for (; word->is == NUMBER && !ck_digit(s[from]); row.n = 0)
+		for (; number && !ck_digit(s[from]); row.n = 0)
 			from++;
-		while (word->is == NUMBER && !ck_digit(s[to - 1]))
+		while (number && !ck_digit(s[to - 1]))
 			to--;
 		for (unsigned k = from; k < to; k++)
 			add_same(r, &row, s[k], i, n);

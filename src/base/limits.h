@@ -34,7 +34,7 @@
 /* a whole value that is one listed word is hidden from here; passwords are rarely shorter */
 #define CK_REDACT_LONG     8u
 #define CK_REDACT_DIGITS   20u         /* of the longest number: 2^64 */
-/* what is looked for in the request: an id has 113, a word one to four; most texts have 100 */
+/* what is looked for in the request: an id has 175, a word one to four; long errors have 200 */
 #define CK_REDACT_CLUES    4096u
 #define CK_REDACT_ROW      4u          /* punctuation in a row; prose has three: '": "' */
 
