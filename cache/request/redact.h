@@ -10,18 +10,22 @@
  * - numbers with or without a unit, ids of 64 hex digits, and UUIDs;
  * - the names, ids, image and runtime handler of the entry itself, where they stand as whole words,
  *   and the directories of the runtimes, of the kubelet and of CNI;
- * - the name of a plugin at the beginning of the text ("plugin 10-name: ...");
+ * - the name of a plugin at the beginning of the text ("plugin 10-name: ..."), which the operator
+ *   has chosen: base64 in it is not looked for;
  * - blanks and the punctuation of prose, a few in a row.
  *
  * What does not stay although it is on the list:
  * - two neighbours that are neighbours in a value of the request, too. Only the words count, so
  *   quotes, escapes, blanks and case between and in them change nothing;
- * - a number that has CK_REDACT_MIN digits of a value in a row, an id or a plugin's name that has
- *   six bytes of one in either case, and each of them if it is a piece of a value in hexadecimal;
- * - neighbours that spell three bytes of a value, as decimal or hexadecimal numbers;
+ * - a number that has CK_REDACT_MIN digits of a value in a row, also in groups ("1,234,567"), and
+ *   an id or a plugin's name that has six characters of one in either case;
+ * - eight hexadecimal digits that are a piece of a value's bytes in hexadecimal, wherever it is cut
+ *   and whatever else is in the number or id; and neighbours that have such digits together;
+ * - three neighbours that are three bytes of a value in decimal numbers;
  * - a word of CK_REDACT_LONG letters or more that is a whole value, or all that follows its '='.
- * A single shorter word stays ("true", "default", "device"): it tells nothing, and a text without
- * such words cannot be read.
+ * A single shorter word stays ("true", "default", "device"), and so do fewer digits: they tell
+ * nothing, and a text without such words cannot be read. Six hexadecimal digits, three bytes, are
+ * in an id of the runtime by chance.
  *
  * A value is every string of the request but the entry's names and the keys of maps: env, args,
  * mounts, annotations, labels, sysctls and all others. Without the request, only the list decides.

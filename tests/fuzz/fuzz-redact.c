@@ -3,8 +3,8 @@
  * The input chooses a marker, a field of a request that holds it, and a text that repeats it:
  * as it is, quoted by Go once or twice, in JSON, percent-encoded, in base64 or in hexadecimal, cut
  * at either end, amid other bytes. No six bytes of it in a row may be shown, and no eight digits in
- * hexadecimal, but for those of one listed word, one number of at most three digits or one of the
- * entry's names, with words of at most three letters beside it.
+ * hexadecimal, but for those of one listed word, one number of at most three digits, five characters
+ * of an id or one of the entry's names, with words of at most three letters beside it.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -194,24 +194,42 @@ static size_t encode(struct input *in, const struct text *marker, struct text *t
 
 /* ---- what is shown --------------------------------------------------------------------------- */
 
-static bool may_stay(const char *word, size_t len)
+/* Is out[at] in an id, or in the name of a plugin? */
+static bool in_name(const char *out, size_t at)
+{
+	const unsigned char *s = (const unsigned char *)out;
+	size_t len = strlen(out);
+
+	for (size_t i = at > CK_ID_DIGITS ? at - CK_ID_DIGITS : 0; i <= at; i++) {
+		if (i && ck_in_word(s[i - 1]))
+			continue;
+		if (at < i + CK_UUID_LEN && ck_uuid_begins(s + i, len - i))
+			return true;
+		if (at < i + CK_ID_DIGITS && i + CK_ID_DIGITS <= len &&
+		    ck_allowed_id(s + i, CK_ID_DIGITS))
+			return true;
+	}
+	return !strncmp(out, "plugin ", 7) && at < 7 + strcspn(out + 7, " :");
+}
+
+/* the word from @start to @end, of which the marker has what is between @from and @to */
+static bool may_stay(const char *out, size_t start, size_t end, size_t from, size_t to)
 {
 	static const char *const names[] = { "web", "uid", "shop", "app", "sandbox" };
-	const unsigned char *letters = (const unsigned char *)word;
-	size_t digits = 0;
+	const unsigned char *word = (const unsigned char *)out + start;
+	size_t len = end - start, digits = 0;
 
-	if (len <= 3)
-		return true;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (strlen(names[i]) == len && !memcmp(names[i], word, len))
 			return true;
-	for (size_t i = 0; i < len; i++)
-		digits += ck_digit(letters[i]);
-	return ck_word_listed(letters, len) ||
-	       (digits < CK_REDACT_MIN && ck_allowed_number(letters, len));
+	for (size_t i = from; i < to; i++)
+		digits += ck_digit((unsigned char)out[i]);
+	return ck_word_listed(word, len) ||
+	       (digits < CK_REDACT_MIN && ck_allowed_number(word, len)) ||
+	       (to - from < PIECE && in_name(out, start));
 }
 
-/* The word at out[*at], or the part of it if it is a name of several; empty: there is none */
+/* Where the word at out[at] ends, or the part of it if it is a name of several; @at: nowhere */
 static size_t word_at(const char *out, size_t at, size_t *ret_start)
 {
 	const unsigned char *s = (const unsigned char *)out;
@@ -230,22 +248,23 @@ static size_t word_at(const char *out, size_t at, size_t *ret_start)
 		start = part;
 	}
 	*ret_start = start;
-	return end - start;
+	return end;
 }
 
 /* out[from] up to out[to] is a piece of the marker: is it of one word that may stay, with other
  * words of at most three letters, or so many letters of them? */
 static bool excused(const char *out, size_t from, size_t to)
 {
-	size_t longer = 0, start, len;
+	size_t longer = 0, start, end;
 
-	for (size_t i = from; i < to; i = len ? start + len : i + 1) {
+	for (size_t i = from; i < to; i = i < end ? end : i + 1) {
 		if (out[i] == '*')
 			return true; /* the marker has none */
-		len = word_at(out, i, &start);
-		if ((start + len < to ? start + len : to) <= i + 3)
+		end = word_at(out, i, &start);
+		size_t last = end < to ? end : to;
+		if (last <= i + 3)
 			continue;
-		if (!may_stay(out + start, len))
+		if (!may_stay(out, start, end, i, last))
 			return false;
 		longer++;
 	}
@@ -305,7 +324,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (*p < ' ' || *p > '~')
 			abort();
 	check(&marker, PIECE, out);
-	if (piece)
+	/* base64 is not looked for in the name that the operator gave a plugin */
+	if (piece == PIECE && !strncmp(out, "plugin ", 7))
+		check(&form, piece, out + 7 + strcspn(out + 7, " :"));
+	else if (piece)
 		check(&form, piece, out);
 	return 0;
 }
