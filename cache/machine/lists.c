@@ -170,6 +170,13 @@ static void count_conflicts(struct ck_machine *m, const struct ck_object *o, siz
 	}
 }
 
+/* It was given up after the list had begun, and nothing was done to it yet. */
+static bool runs_untouched(const struct ck_entry *e, const struct ck_object *o)
+{
+	return e->row.state == CK_STATE_EVICTING && e->row.phase == CK_PHASE_CHECK &&
+	       o->condition == CK_CONDITION_RUNNING;
+}
+
 /* A container that is visible is in the kubelet's hands, and so is its sandbox (K22). */
 static void listed_one(struct ck_machine *m, const struct ck_object *o, const struct ck_object *all,
 		       size_t n, uint64_t begun_seq)
@@ -179,7 +186,7 @@ static void listed_one(struct ck_machine *m, const struct ck_object *o, const st
 	if (!e) {
 		visible = listed_stranger(m, o, all, n, begun_seq);
 		e = ck_machine_object(m, o->kind, o->id);
-	} else if (ck_list_counts(begun_seq, e->changed_seq)) {
+	} else if (ck_list_counts(begun_seq, e->changed_seq) || runs_untouched(e, o)) {
 		ck_condition_seen(m, e, o->condition);
 	}
 	if (e) {

@@ -1683,6 +1683,25 @@ static void k22_what_was_taken_has_ended_when_its_sandbox_is_dead(void **state)
 	}
 }
 
+/* Both lists begin at once. The first tells that its sandbox is dead, the second that it runs. */
+static void k25_kept_container_that_runs_in_a_dead_sandbox_is_left_alone(void **state)
+{
+	(void)state;
+	for (int can_inspect = 0; can_inspect < 2; can_inspect++) {
+		struct world_config config = world_config();
+		config.rules.can_inspect = can_inspect;
+		start_with(&config);
+		made_and_handed(A, sandbox);
+		made_and_kept(B, container_in(A));
+		world_condition(w, A, CK_CONDITION_DEAD);
+		world_condition(w, B, CK_CONDITION_RUNNING);
+		world_crash(w, 0);
+		lists_come_in();
+		assert_false(asked(CK_WANT_DESTROY));
+		assert_true(world_shown(w, B));
+	}
+}
+
 static void k25_kept_container_that_runs_is_never_hidden(void **state)
 {
 	(void)state;
@@ -2483,6 +2502,7 @@ int main(void)
 		TEST(k22_plugins_hear_of_the_sandbox_before_its_container),
 		TEST(k22_a_twin_in_use_does_not_take_the_key),
 		TEST(k22_what_was_taken_has_ended_when_its_sandbox_is_dead),
+		TEST(k25_kept_container_that_runs_in_a_dead_sandbox_is_left_alone),
 		TEST(k25_kept_container_that_runs_is_never_hidden),
 		TEST(k25_kept_container_that_is_absent_is_gone_and_not_destroyed),
 		TEST(k23_evicting_entry_is_never_served),
