@@ -3,8 +3,8 @@
  * The input chooses a marker, a field of a request that holds it, and a text that repeats it:
  * as it is, quoted by Go once or twice, in JSON, percent-encoded, in base64 or in hexadecimal, cut
  * at either end, amid other bytes. No six bytes of it in a row may be shown, and no eight digits in
- * hexadecimal, but for those of one listed word, one number of at most three digits, five characters
- * of an id or one of the entry's names, with words of at most three letters beside it.
+ * hexadecimal, but for those of one listed word, one number of at most three digits, five
+ * characters of an id or one of the entry's names, with words of at most three letters beside it.
  */
 #include <stdbool.h>
 #include <stdio.h>
