@@ -22,22 +22,13 @@ static const char *const writer_pragmas[] = {
 
 static int use_wal(sqlite3 *db, struct ck_error *err)
 {
-	sqlite3_stmt *stmt = NULL;
-	const char *mode;
-	int r;
+	char mode[CK_ERROR_TEXT];
 
 	if (sqlite3_db_readonly(db, "main") == 1)
 		return ck_fail(err, CK_EIO, "the database can only be read");
-	r = ck_sql_prepare(db, "PRAGMA journal_mode = WAL", &stmt, err);
-	if (r < 0)
-		return r;
-	int rc = ck_sql_step(stmt);
-	if (rc != SQLITE_ROW)
-		r = ck_sql_fail(err, db, rc, "use a WAL");
-	else if (!ck_column_text(stmt, 0, CK_NAME_MAX_LEN, &mode) || strcmp(mode, "wal"))
-		r = ck_fail(err, CK_EINVAL, "this SQLite has no WAL");
-	sqlite3_finalize(stmt);
-	return r;
+	int r = ck_sql_text(db, "PRAGMA journal_mode = WAL", mode, "use a WAL", err);
+	return r < 0 || !strcmp(mode, "wal") ? r
+					     : ck_fail(err, CK_EINVAL, "this SQLite has no WAL");
 }
 
 /* Also the ids of rows that are gone. */
@@ -67,21 +58,10 @@ int ck_store_read_counts(struct ck_store *store, sqlite3 *db, struct ck_error *e
  * when it is read. */
 int ck_store_check_pages(sqlite3 *db, struct ck_error *err)
 {
-	sqlite3_stmt *stmt = NULL;
-	const char *text;
-	int r = ck_sql_prepare(db, "PRAGMA integrity_check(entry)", &stmt, err);
+	char text[CK_ERROR_TEXT];
+	int r = ck_sql_text(db, "PRAGMA integrity_check(entry)", text, "check the database", err);
 
-	if (r < 0)
-		return r;
-	int rc = ck_sql_step(stmt);
-	if (rc != SQLITE_ROW)
-		r = ck_sql_fail(err, db, rc, "check the database");
-	else if (!ck_column_text(stmt, 0, INT32_MAX, &text))
-		r = ck_nomem(err);
-	else if (strcmp(text, "ok"))
-		r = ck_fail(err, CK_EDAMAGED, "%s", text);
-	sqlite3_finalize(stmt);
-	return r;
+	return r < 0 || !strcmp(text, "ok") ? r : ck_fail(err, CK_EDAMAGED, "%s", text);
 }
 
 static int set_up(struct ck_store *store, sqlite3 *db, bool check, bool *ret_fresh,
@@ -156,7 +136,7 @@ int ck_store_connect(struct ck_store *store, bool check, bool *ret_fresh, struct
 		return r;
 	}
 	store->db = db;
-	store->counters_known = false;
+	memset(&store->counters, 0xff, sizeof(store->counters));
 	store->moved = false;
 	store->frames = store->told_frames = 0;
 	sqlite3_wal_hook(db, count_frames, store);

@@ -8,6 +8,9 @@
 
 #include "cache/store/store-int.h"
 
+#define READ_ENTRIES "read the entries"
+#define READ_HISTORY "read the history"
+
 /* @owner: NULL, or what gets what is known of the owner */
 static int open_copy(const char *dir, sqlite3 **ret_copy, struct ck_reader *owner,
 		     struct ck_error *err)
@@ -41,26 +44,16 @@ static void *grown(void *array, size_t n, size_t size)
 	return n & (n - 1) || (n && n < 16) ? array : ck_realloc(array, (n ? n * 2 : 16) * size);
 }
 
-static int read_rows(sqlite3 *db, struct ck_reader *reader, struct ck_error *err)
+static int add_row(sqlite3_stmt *stmt, void *userdata, struct ck_error *err)
 {
-	sqlite3_stmt *stmt = NULL;
-	int rc = SQLITE_DONE;
-	int r = ck_sql_prepare(db, ck_row_select, &stmt, err);
+	struct ck_reader *reader = userdata;
+	struct ck_row *rows = grown(reader->rows, reader->rows_n, sizeof(*rows));
 
-	while (r >= 0 && (rc = ck_sql_step(stmt)) == SQLITE_ROW) {
-		struct ck_row *rows = grown(reader->rows, reader->rows_n, sizeof(*rows));
-		if (!rows) {
-			r = ck_nomem(err);
-			break;
-		}
-		reader->rows = rows;
-		r = ck_row_decode(stmt, &rows[reader->rows_n], err);
-		if (r >= 0)
-			reader->rows_n++;
-	}
-	if (r >= 0 && rc != SQLITE_DONE)
-		r = ck_sql_fail(err, db, rc, "read the entries");
-	sqlite3_finalize(stmt);
+	if (!rows)
+		return ck_nomem(err);
+	reader->rows = rows;
+	int r = ck_row_decode(stmt, &rows[reader->rows_n], err);
+	reader->rows_n += r >= 0;
 	return r;
 }
 
@@ -70,39 +63,23 @@ static int read_digests(sqlite3 *db, struct ck_reader *reader, struct ck_error *
 	int r = ck_sql_prepare(db, ck_digests_select, &stmt, err);
 
 	for (size_t i = 0; r >= 0 && i < reader->rows_n; i++) {
-		int rc = sqlite3_bind_int64(stmt, 1, (sqlite3_int64)reader->rows[i].id);
-		rc = rc ? rc : ck_sql_step(stmt);
-		if (rc == SQLITE_ROW)
-			r = ck_digests_decode(stmt, &reader->rows[i].record, err);
-		else if (rc != SQLITE_DONE)
-			r = ck_sql_fail(err, db, rc, "read a fingerprint");
-		sqlite3_reset(stmt);
+		r = ck_digests_read(stmt, reader->rows[i].id, &reader->rows[i].record, err);
+		r = r == -CK_ENOTFOUND ? 0 : r;
 	}
 	sqlite3_finalize(stmt);
 	return r;
 }
 
-static int read_history(sqlite3 *db, struct ck_reader *reader, struct ck_error *err)
+static int add_line(sqlite3_stmt *stmt, void *userdata, struct ck_error *err)
 {
-	sqlite3_stmt *stmt = NULL;
-	int rc = SQLITE_DONE;
-	int r = ck_sql_prepare(db, ck_history_select, &stmt, err);
+	struct ck_reader *reader = userdata;
+	struct ck_history_row *rows = grown(reader->history, reader->history_n, sizeof(*rows));
 
-	while (r >= 0 && (rc = ck_sql_step(stmt)) == SQLITE_ROW) {
-		struct ck_history_row *rows =
-			grown(reader->history, reader->history_n, sizeof(*rows));
-		if (!rows) {
-			r = ck_nomem(err);
-			break;
-		}
-		reader->history = rows;
-		r = ck_history_decode(stmt, &rows[reader->history_n], err);
-		if (r >= 0)
-			reader->history_n++;
-	}
-	if (r >= 0 && rc != SQLITE_DONE)
-		r = ck_sql_fail(err, db, rc, "read the history");
-	sqlite3_finalize(stmt);
+	if (!rows)
+		return ck_nomem(err);
+	reader->history = rows;
+	int r = ck_history_decode(stmt, &rows[reader->history_n], err);
+	reader->history_n += r >= 0;
 	return r;
 }
 
@@ -118,11 +95,11 @@ int ck_reader_open(const char *dir, unsigned what, struct ck_reader **ret_reader
 	if (r >= 0)
 		r = check_version(copy, &reader->schema, err);
 	if (r >= 0 && what & (CK_READ_ROWS | CK_READ_DIGESTS))
-		r = read_rows(copy, reader, err);
+		r = ck_sql_each(copy, ck_row_select, add_row, reader, READ_ENTRIES, err);
 	if (r >= 0 && what & CK_READ_DIGESTS)
 		r = read_digests(copy, reader, err);
 	if (r >= 0 && what & CK_READ_HISTORY)
-		r = read_history(copy, reader, err);
+		r = ck_sql_each(copy, ck_history_select, add_line, reader, READ_HISTORY, err);
 	if (r >= 0 && what & CK_READ_COUNTERS)
 		r = ck_counters_read(copy, &reader->counters, err);
 	sqlite3_close(copy);
@@ -153,6 +130,7 @@ struct report {
 	void (*say)(const char *finding, void *userdata);
 	void *userdata;
 	int findings;
+	sqlite3_stmt *digests;
 };
 
 static void CK_PRINTF(2, 3) found(struct report *report, const char *fmt, ...)
@@ -179,7 +157,7 @@ static int finding_or_error(struct report *report, int r, const struct ck_error 
 }
 
 /* Every answer to these questions is a finding. */
-static const struct question {
+static const struct {
 	const char *sql, *text; /* the text gets the first column */
 } questions[] = {
 	{ "PRAGMA integrity_check", "%s" },
@@ -200,78 +178,54 @@ static const struct question {
 };
 _Static_assert(CK_HISTORY_ROWS == 100000, "the question about the history says it as a number");
 
-static int ask(sqlite3 *db, const struct question *q, struct report *report, struct ck_error *err)
-{
-	sqlite3_stmt *stmt = NULL;
-	char text[CK_ERROR_TEXT];
-	int rc = SQLITE_DONE;
-	int r = ck_sql_prepare(db, q->sql, &stmt, err);
+struct answer {
+	struct report *report;
+	const char *text;
+};
 
-	while (r >= 0 && (rc = ck_sql_step(stmt)) == SQLITE_ROW) {
-		const char *answer = (const char *)sqlite3_column_text(stmt, 0);
-		const char *rest = strstr(q->text, "%s") + 2;
-		if (answer && !strcmp(answer, "ok"))
-			continue;
-		snprintf(text, sizeof(text), "%.*s%s%s", (int)(rest - 2 - q->text), q->text,
-			 answer ? answer : "?", rest);
-		found(report, "%s", text);
+static int answer(sqlite3_stmt *stmt, void *userdata, struct ck_error *err)
+{
+	const struct answer *to = userdata;
+	const char *is = (const char *)sqlite3_column_text(stmt, 0);
+	const char *rest = strstr(to->text, "%s") + 2;
+
+	(void)err;
+	if (!is || strcmp(is, "ok"))
+		found(to->report, "%.*s%s%s", (int)(rest - 2 - to->text), to->text, is ? is : "?",
+		      rest);
+	return 0;
+}
+
+static int check_row(sqlite3_stmt *stmt, void *userdata, struct ck_error *err)
+{
+	struct report *report = userdata;
+	struct ck_row row = {0};
+	struct ck_error why;
+	int r = finding_or_error(report, ck_row_decode(stmt, &row, &why), &why, err);
+
+	if (r >= 0 && row.id) {
+		r = ck_digests_read(report->digests, row.id, &row.record, &why);
+		/* a row without any is the answer to a question */
+		r = r == -CK_ENOTFOUND
+			    ? 0
+			    : ck_context(&why, r, "entry %llu", (unsigned long long)row.id);
+		r = finding_or_error(report, r, &why, err);
 	}
-	if (r >= 0 && rc != SQLITE_DONE)
-		r = ck_sql_fail(err, db, rc, "check");
-	sqlite3_finalize(stmt);
+	ck_row_fini(&row);
 	return r;
 }
 
-static int check_rows(sqlite3 *db, struct report *report, struct ck_error *err)
+static int check_line(sqlite3_stmt *stmt, void *userdata, struct ck_error *err)
 {
-	sqlite3_stmt *stmt = NULL, *digests = NULL;
-	int rc = SQLITE_DONE;
-	int r = ck_sql_prepare(db, ck_row_select, &stmt, err);
+	struct ck_history_row row = {0};
+	struct ck_error why;
+	int r = finding_or_error(userdata, ck_history_decode(stmt, &row, &why), &why, err);
 
-	if (r >= 0)
-		r = ck_sql_prepare(db, ck_digests_select, &digests, err);
-	while (r >= 0 && (rc = ck_sql_step(stmt)) == SQLITE_ROW) {
-		struct ck_row row = {0};
-		struct ck_error why;
-		r = finding_or_error(report, ck_row_decode(stmt, &row, &why), &why, err);
-		if (row.id && sqlite3_bind_int64(digests, 1, (sqlite3_int64)row.id) == SQLITE_OK &&
-		    ck_sql_step(digests) == SQLITE_ROW) {
-			int bad = ck_digests_decode(digests, &row.record, &why);
-			r = finding_or_error(
-				report,
-				ck_context(&why, bad, "entry %llu", (unsigned long long)row.id),
-				&why, err);
-		}
-		sqlite3_reset(digests);
-		ck_row_fini(&row);
-	}
-	if (r >= 0 && rc != SQLITE_DONE)
-		r = ck_sql_fail(err, db, rc, "read the entries");
-	sqlite3_finalize(digests);
-	sqlite3_finalize(stmt);
-	return r;
-}
-
-static int check_history(sqlite3 *db, struct report *report, struct ck_error *err)
-{
-	sqlite3_stmt *stmt = NULL;
-	int rc = SQLITE_DONE;
-	int r = ck_sql_prepare(db, ck_history_select, &stmt, err);
-
-	while (r >= 0 && (rc = ck_sql_step(stmt)) == SQLITE_ROW) {
-		struct ck_history_row row = {0};
-		struct ck_error why;
-		r = finding_or_error(report, ck_history_decode(stmt, &row, &why), &why, err);
-		if (row.what == CK_WHAT_MOVED && !ck_state_may_move(row.from, row.to))
-			found(report, "history line %llu: entry %llu moved from %s to %s",
-			      (unsigned long long)row.seq, (unsigned long long)row.entry,
-			      row.from ? ck_state_name(row.from) : "nothing",
-			      ck_state_name(row.to));
-		ck_history_row_fini(&row);
-	}
-	if (r >= 0 && rc != SQLITE_DONE)
-		r = ck_sql_fail(err, db, rc, "read the history");
-	sqlite3_finalize(stmt);
+	if (row.what == CK_WHAT_MOVED && !ck_state_may_move(row.from, row.to))
+		found(userdata, "history line %llu: entry %llu moved from %s to %s",
+		      (unsigned long long)row.seq, (unsigned long long)row.entry,
+		      row.from ? ck_state_name(row.from) : "nothing", ck_state_name(row.to));
+	ck_history_row_fini(&row);
 	return r;
 }
 
@@ -281,12 +235,17 @@ static int check_all(sqlite3 *db, struct report *report, struct ck_error *err)
 	int version;
 	int r = check_version(db, &version, err);
 
-	for (size_t i = 0; r >= 0 && i < CK_COUNT(questions); i++)
-		r = ask(db, &questions[i], report, err);
+	for (size_t i = 0; r >= 0 && i < CK_COUNT(questions); i++) {
+		struct answer to = { report, questions[i].text };
+		r = ck_sql_each(db, questions[i].sql, answer, &to, "check", err);
+	}
 	if (r >= 0)
-		r = check_rows(db, report, err);
+		r = ck_sql_prepare(db, ck_digests_select, &report->digests, err);
 	if (r >= 0)
-		r = check_history(db, report, err);
+		r = ck_sql_each(db, ck_row_select, check_row, report, READ_ENTRIES, err);
+	sqlite3_finalize(report->digests);
+	if (r >= 0)
+		r = ck_sql_each(db, ck_history_select, check_line, report, READ_HISTORY, err);
 	return r < 0 ? r : ck_counters_read(db, &counters, err);
 }
 
@@ -305,7 +264,7 @@ static void check_wal(const char *dir, struct report *report)
 int ck_reader_check(const char *dir, void (*say)(const char *finding, void *userdata),
 		    void *userdata, struct ck_error *err)
 {
-	struct report report = {say, userdata, 0};
+	struct report report = { .say = say, .userdata = userdata };
 	sqlite3 *copy = NULL;
 	struct ck_error why;
 	int r = open_copy(dir, &copy, NULL, &why);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SQLite calls with our errors, checked columns, and the schema. Each call asks ck_fault() whether
+ * SQLite calls with our errors, and the schema. Each call asks ck_fault() whether
  * it is to fail. A database is untrusted input: its schema must be exactly ours before any row is
  * read.
  */
@@ -76,42 +76,19 @@ int ck_sql_exec(sqlite3 *db, const char *sql, struct ck_error *err)
 	return rc == SQLITE_OK ? 0 : ck_sql_fail(err, db, rc, "set up the database");
 }
 
-bool ck_column_number(sqlite3_stmt *stmt, int col, int64_t min, int64_t max, int64_t *ret_value)
+int ck_sql_each(sqlite3 *db, const char *sql, ck_sql_row_fn *fn, void *userdata, const char *doing,
+		struct ck_error *err)
 {
-	if (sqlite3_column_type(stmt, col) != SQLITE_INTEGER)
-		return false;
-	*ret_value = sqlite3_column_int64(stmt, col);
-	return *ret_value >= min && *ret_value <= max;
-}
+	sqlite3_stmt *stmt = NULL;
+	int rc = SQLITE_DONE;
+	int r = ck_sql_prepare(db, sql, &stmt, err);
 
-bool ck_column_text(sqlite3_stmt *stmt, int col, size_t max, const char **ret_text)
-{
-	if (sqlite3_column_type(stmt, col) != SQLITE_TEXT)
-		return false;
-	const char *text = (const char *)sqlite3_column_text(stmt, col);
-	size_t len = (size_t)sqlite3_column_bytes(stmt, col);
-	if (!text || len > max || memchr(text, '\0', len))
-		return false;
-	*ret_text = text;
-	return true;
-}
-
-bool ck_column_blob(sqlite3_stmt *stmt, int col, size_t min, size_t max, const void **ret_bytes,
-		    size_t *ret_len)
-{
-	if (sqlite3_column_type(stmt, col) != SQLITE_BLOB)
-		return false;
-	const void *bytes = sqlite3_column_blob(stmt, col); /* NULL when it is empty */
-	*ret_len = (size_t)sqlite3_column_bytes(stmt, col);
-	if (*ret_len < min || *ret_len > max || (*ret_len && !bytes))
-		return false;
-	*ret_bytes = bytes ? bytes : "";
-	return true;
-}
-
-bool ck_column_null(sqlite3_stmt *stmt, int col)
-{
-	return sqlite3_column_type(stmt, col) == SQLITE_NULL;
+	while (r >= 0 && (rc = ck_sql_step(stmt)) == SQLITE_ROW)
+		r = fn(stmt, userdata, err);
+	if (r >= 0 && rc != SQLITE_DONE)
+		r = ck_sql_fail(err, db, rc, doing);
+	sqlite3_finalize(stmt);
+	return r < 0 ? r : 0;
 }
 
 int ck_sql_number(sqlite3 *db, const char *sql, int64_t *ret_value, struct ck_error *err)
@@ -130,6 +107,25 @@ int ck_sql_number(sqlite3 *db, const char *sql, int64_t *ret_value, struct ck_er
 		r = ck_sql_fail(err, db, rc, "read the database");
 	sqlite3_finalize(stmt);
 	return r;
+}
+
+static int read_text(sqlite3_stmt *stmt, void *userdata, struct ck_error *err)
+{
+	char *into = userdata;
+	const char *text;
+
+	if (!ck_column_text(stmt, 0, INT32_MAX, &text))
+		return ck_column_fail(stmt, err, "a text is malformed");
+	if (!*into)
+		snprintf(into, CK_ERROR_TEXT, "%s", text);
+	return 0;
+}
+
+int ck_sql_text(sqlite3 *db, const char *sql, char ret_text[CK_ERROR_TEXT], const char *doing,
+		struct ck_error *err)
+{
+	ret_text[0] = '\0';
+	return ck_sql_each(db, sql, read_text, ret_text, doing, err);
 }
 
 int ck_sql_open(const char *path, int flags, sqlite3 **ret_db, struct ck_error *err)
@@ -282,9 +278,7 @@ static int compare_schema(sqlite3 *db, struct ck_error *err)
 	if (rc != SQLITE_DONE)
 		r = ck_sql_fail(err, db, rc, "read the schema");
 	else if (!same || n != CK_COUNT(schema))
-		r = sqlite3_errcode(db) == SQLITE_NOMEM
-			    ? ck_nomem(err)
-			    : ck_fail(err, CK_EDAMAGED, "the schema is not crikeep's");
+		r = ck_column_fail(stmt, err, "the schema is not crikeep's");
 	sqlite3_finalize(stmt);
 	return r;
 }

@@ -10,7 +10,8 @@
  *   checkpoint.c     keeps the WAL short              connect.c       the connection of the writer
  *   copy.c           a copy in memory                 row.c           a row to and from a statement
  *   lock-holder.c    who holds SQLite's locks
- *   sql.c            SQLite calls with our errors; columns; the schema
+ *   columns.c        columns as members of a struct
+ *   sql.c            SQLite calls with our errors; the schema
  *   state-dir.c      the directory: lock, names, key  sqlite-check.c  can this SQLite be used?
  */
 #include <sqlite3.h>
@@ -79,20 +80,58 @@ int ck_sql_fail(struct ck_error *err, sqlite3 *db, int rc, const char *doing);
 int ck_sql_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret_stmt, struct ck_error *err);
 int ck_sql_step(sqlite3_stmt *stmt); /* SQLITE_ROW, SQLITE_DONE or an error */
 int ck_sql_exec(sqlite3 *db, const char *sql, struct ck_error *err);
+/* Calls @fn for each row, until it returns an error. @doing: for the text of one of SQLite's */
+typedef int ck_sql_row_fn(sqlite3_stmt *stmt, void *userdata, struct ck_error *err);
+int ck_sql_each(sqlite3 *db, const char *sql, ck_sql_row_fn *fn, void *userdata, const char *doing,
+		struct ck_error *err);
+/* the first column of the first row, as far as there is room; "": there is none */
+int ck_sql_text(sqlite3 *db, const char *sql, char ret_text[CK_ERROR_TEXT], const char *doing,
+		struct ck_error *err);
 /* -CK_EDAMAGED: not an integer */
 int ck_sql_number(sqlite3 *db, const char *sql, int64_t *ret_value, struct ck_error *err);
 /* nothing in the file is trusted */
 int ck_sql_open(const char *path, int flags, sqlite3 **ret_db, struct ck_error *err);
-/* Columns, checked. false: the column has another type, or is not within these bounds. */
-bool ck_column_number(sqlite3_stmt *stmt, int col, int64_t min, int64_t max, int64_t *ret_value);
-/* without a NUL inside; valid until the next step */
-bool ck_column_text(sqlite3_stmt *stmt, int col, size_t max, const char **ret_text);
-bool ck_column_blob(sqlite3_stmt *stmt, int col, size_t min, size_t max, const void **ret_bytes,
-		    size_t *ret_len);
-bool ck_column_null(sqlite3_stmt *stmt, int col);
 /* 1: it is empty; 0: it is ours; -CK_EVERSION, -CK_EDAMAGED, ... */
 int ck_schema_check(sqlite3 *db, int *ret_version, struct ck_error *err);
 int ck_schema_make(sqlite3 *db, int from, struct ck_error *err);
+
+/* ---- columns.c ------------------------------------------------------------------------------- */
+
+struct ck_blob {
+	const void *bytes;
+	size_t len;
+};
+
+/* A column of a table, and the member of a struct that has its value */
+struct ck_column {
+	const char *name;
+	enum {
+		CK_COLUMN_NUMBER, /* of 4 bytes or 8; signed if @min is negative */
+		CK_COLUMN_TEXT,   /* a pointer; what is read is valid until the next step */
+		CK_COLUMN_CHARS,  /* an array, and never longer */
+		CK_COLUMN_BLOB,   /* a struct ck_blob, likewise */
+	} type;
+	size_t at, size;
+	int64_t min, max; /* of a number; @max: of a length */
+};
+#define CK_OR_NULL (-1) /* @min of a text or blob */
+#define CK_COLUMN(of, name, type, member, min, max) \
+	{ #name, CK_COLUMN_##type, offsetof(of, member), sizeof(((of *)NULL)->member), min, max },
+
+/* SQLITE_OK, or an error of a bind. What texts and blobs point to is borrowed until the statement
+ * is reset, but not the struct */
+int ck_columns_bind(sqlite3_stmt *stmt, const struct ck_column *columns, size_t n,
+		    const void *from);
+/* NULL, or the name of the bad column */
+const char *ck_columns_read(sqlite3_stmt *stmt, const struct ck_column *columns, size_t n,
+			    void *into);
+/* One, checked. false: it has another type, or is not within these bounds. */
+bool ck_column_number(sqlite3_stmt *stmt, int col, int64_t min, int64_t max, int64_t *ret_value);
+/* without a NUL inside; valid until the next step */
+bool ck_column_text(sqlite3_stmt *stmt, int col, size_t max, const char **ret_text);
+bool ck_column_blob(sqlite3_stmt *stmt, int col, size_t min, size_t max, struct ck_blob *ret_blob);
+/* a column is malformed: -CK_EDAMAGED with this text, or -CK_ENOMEM */
+int ck_column_fail(sqlite3_stmt *stmt, struct ck_error *err, const char *fmt, ...) CK_PRINTF(3, 4);
 
 /* ---- row.c ----------------------------------------------------------------------------------- */
 
@@ -103,8 +142,9 @@ int ck_row_bind(sqlite3_stmt *stmt, const struct ck_row *row, bool whole);
 /* ck_row_decode - one row of ck_row_select, checked like input from the network. -CK_EDAMAGED,
  * -CK_ENOMEM */
 int ck_row_decode(sqlite3_stmt *stmt, struct ck_row *ret_row, struct ck_error *err);
-/* one row of ck_digests_select */
-int ck_digests_decode(sqlite3_stmt *stmt, struct ck_record *record, struct ck_error *err);
+/* @stmt: ck_digests_select. -CK_ENOTFOUND, -CK_EDAMAGED, -CK_EIO, -CK_ENOMEM */
+int ck_digests_read(sqlite3_stmt *stmt, uint64_t id, struct ck_record *record,
+		    struct ck_error *err);
 int ck_counters_read(sqlite3 *db, struct ck_counters *ret_counters, struct ck_error *err);
 
 /* ---- history.c ------------------------------------------------------------------------------- */
@@ -160,8 +200,8 @@ struct ck_store {
 	uint64_t last_id;
 	/* of history: committed, and with this round */
 	uint64_t last_seq, round_seq;
-	struct ck_counters counters, round_counters;  /* as in the database, and with this round */
-	bool counters_known, round_counters_known;
+	/* as in the database, and with this round; all bits set: not known */
+	struct ck_counters counters;
 	char moves[256]; /* of this round, for ck_crash_hook */
 	size_t moves_len;
 	unsigned frames;      /* of the WAL after the last commit */
@@ -191,9 +231,12 @@ int ck_store_statement(struct ck_store *store, enum ck_statement which, const ch
 		       sqlite3_stmt **ret_stmt, struct ck_error *err);
 /* for ck_crash_hook: an entry changed its state in this round; from 0: a new row */
 void ck_store_add_move(struct ck_store *store, enum ck_state from, enum ck_state to);
-/* step a statement that returns no row, and reset it */
-int ck_store_run(struct ck_store *store, sqlite3_stmt *stmt, const char *doing,
+/* step a statement that returns no row, and reset it. @rc: of its binds */
+int ck_store_run(struct ck_store *store, sqlite3_stmt *stmt, int rc, const char *doing,
 		 struct ck_error *err);
+/* likewise; it has one parameter */
+int ck_store_run_by_id(struct ck_store *store, enum ck_statement which, const char *sql,
+		       uint64_t id, const char *doing, struct ck_error *err);
 int ck_store_broken(struct ck_store *store, int r); /* rolls back and returns @r */
 
 /* ---- checkpoint.c ---------------------------------------------------------------------------- */

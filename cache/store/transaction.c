@@ -34,10 +34,10 @@ int ck_store_statement(struct ck_store *store, enum ck_statement which, const ch
 	return 0;
 }
 
-int ck_store_run(struct ck_store *store, sqlite3_stmt *stmt, const char *doing,
+int ck_store_run(struct ck_store *store, sqlite3_stmt *stmt, int rc, const char *doing,
 		 struct ck_error *err)
 {
-	int rc = ck_sql_step(stmt);
+	rc = rc ? rc : ck_sql_step(stmt);
 	int r = rc == SQLITE_DONE ? 0 : ck_sql_fail(err, store->db, rc, doing);
 
 	sqlite3_reset(stmt);
@@ -46,18 +46,15 @@ int ck_store_run(struct ck_store *store, sqlite3_stmt *stmt, const char *doing,
 	return r < 0 && r != -CK_ECONFLICT ? ck_store_broken(store, r) : r;
 }
 
-static int run_by_id(struct ck_store *store, enum ck_statement which, const char *sql, uint64_t id,
-		     const char *doing, struct ck_error *err)
+int ck_store_run_by_id(struct ck_store *store, enum ck_statement which, const char *sql,
+		       uint64_t id, const char *doing, struct ck_error *err)
 {
 	sqlite3_stmt *stmt;
 	int r = ck_store_statement(store, which, sql, &stmt, err);
 
-	if (r < 0)
-		return r;
-	int rc = sqlite3_bind_int64(stmt, 1, (sqlite3_int64)id);
-	if (rc != SQLITE_OK)
-		return ck_store_broken(store, ck_sql_fail(err, store->db, rc, "bind"));
-	return ck_store_run(store, stmt, doing, err);
+	return r < 0 ? r
+		     : ck_store_run(store, stmt, sqlite3_bind_int64(stmt, 1, (sqlite3_int64)id),
+				    doing, err);
 }
 
 /* ---- the transaction ------------------------------------------------------------------------- */
@@ -91,7 +88,7 @@ int ck_store_hold(struct ck_store *store, struct ck_error *err)
 	sqlite3_stmt *stmt;
 	int r = ck_store_statement(store, CK_SQL_BEGIN, "BEGIN IMMEDIATE", &stmt, err);
 
-	return r < 0 ? r : ck_store_run(store, stmt, "begin", err);
+	return r < 0 ? r : ck_store_run(store, stmt, SQLITE_OK, "begin", err);
 }
 
 int ck_store_begin(struct ck_store *store, struct ck_error *err)
@@ -113,8 +110,6 @@ int ck_store_begin(struct ck_store *store, struct ck_error *err)
 		return r;
 	store->in_round = true;
 	store->round_seq = store->last_seq;
-	store->round_counters = store->counters;
-	store->round_counters_known = store->counters_known;
 	store->moves[0] = '\0';
 	store->moves_len = 0;
 	return 0;
@@ -125,6 +120,7 @@ void ck_store_rollback(struct ck_store *store)
 	if (!store->in_round)
 		return;
 	store->in_round = false;
+	memset(&store->counters, 0xff, sizeof(store->counters));
 	/* Some failures have rolled back already. If the statement fails, closing rolls back. */
 	if (!sqlite3_get_autocommit(store->db) &&
 	    sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL) != SQLITE_OK &&
@@ -141,15 +137,13 @@ int ck_store_commit(struct ck_store *store, struct ck_error *err)
 		return r;
 	if (ck_crash_hook)
 		ck_crash_hook("before", store->moves);
-	r = ck_store_run(store, stmt, "commit", err);
+	r = ck_store_run(store, stmt, SQLITE_OK, "commit", err);
 	if (r < 0)
 		return r;
 	if (ck_crash_hook)
 		ck_crash_hook("after", store->moves);
 	store->in_round = false;
 	store->last_seq = store->round_seq;
-	store->counters = store->round_counters;
-	store->counters_known = store->round_counters_known;
 	store->checkpoint_due = true;
 	ck_checkpoint_bound(store);
 	ck_store_hold(store, NULL);
@@ -187,10 +181,7 @@ static int insert_digests(struct ck_store *store, const struct ck_row *row, stru
 	rc = rc ? rc
 		: sqlite3_bind_blob64(stmt, 2, row->record.digests, row->record.digests_len,
 				      SQLITE_STATIC);
-	if (rc != SQLITE_OK)
-		return ck_store_broken(store,
-				       ck_sql_fail(err, store->db, rc, "bind a fingerprint"));
-	return ck_store_run(store, stmt, "write a fingerprint", err);
+	return ck_store_run(store, stmt, rc, "write a fingerprint", err);
 }
 
 int ck_store_insert(struct ck_store *store, const struct ck_row *row, struct ck_error *err)
@@ -200,10 +191,7 @@ int ck_store_insert(struct ck_store *store, const struct ck_row *row, struct ck_
 
 	if (r < 0)
 		return r;
-	int rc = ck_row_bind(stmt, row, true);
-	if (rc != SQLITE_OK)
-		return ck_store_broken(store, ck_sql_fail(err, store->db, rc, "bind an entry"));
-	r = ck_store_run(store, stmt, "insert an entry", err);
+	r = ck_store_run(store, stmt, ck_row_bind(stmt, row, true), "insert an entry", err);
 	if (r >= 0 && row->record.digests)
 		r = insert_digests(store, row, err);
 	if (r >= 0)
@@ -218,10 +206,7 @@ int ck_store_update(struct ck_store *store, const struct ck_row *row, struct ck_
 
 	if (r < 0)
 		return r;
-	int rc = ck_row_bind(stmt, row, false);
-	if (rc != SQLITE_OK)
-		return ck_store_broken(store, ck_sql_fail(err, store->db, rc, "bind an entry"));
-	r = ck_store_run(store, stmt, "update an entry", err);
+	r = ck_store_run(store, stmt, ck_row_bind(stmt, row, false), "update an entry", err);
 	/* this row was inserted: the file is not what we wrote */
 	if (r >= 0 && sqlite3_changes(store->db) != 1)
 		return ck_store_broken(store, ck_fail(err, CK_EDAMAGED, "entry %llu is missing",
@@ -231,11 +216,11 @@ int ck_store_update(struct ck_store *store, const struct ck_row *row, struct ck_
 
 int ck_store_delete(struct ck_store *store, uint64_t id, struct ck_error *err)
 {
-	int r = run_by_id(store, CK_SQL_DELETE, "DELETE FROM entry WHERE id = ?1", id,
+	int r = ck_store_run_by_id(store, CK_SQL_DELETE, "DELETE FROM entry WHERE id = ?1", id,
 			  "delete an entry", err);
 
 	return r < 0 ? r
-		     : run_by_id(store, CK_SQL_DIGESTS_DELETE,
+		     : ck_store_run_by_id(store, CK_SQL_DIGESTS_DELETE,
 				 "DELETE FROM fingerprint WHERE entry = ?1", id,
 				 "delete a fingerprint", err);
 }
@@ -261,9 +246,7 @@ static int write_counter(struct ck_store *store, const char *name, uint64_t valu
 	int rc = sqlite3_bind_text(stmt, 1, name, -1, SQLITE_STATIC);
 	rc = rc ? rc
 		: sqlite3_bind_int64(stmt, 2, value > INT64_MAX ? INT64_MAX : (sqlite3_int64)value);
-	if (rc != SQLITE_OK)
-		return ck_store_broken(store, ck_sql_fail(err, store->db, rc, "bind a counter"));
-	return ck_store_run(store, stmt, "write a counter", err);
+	return ck_store_run(store, stmt, rc, "write a counter", err);
 }
 
 int ck_store_counters(struct ck_store *store, const struct ck_counters *counters,
@@ -271,15 +254,14 @@ int ck_store_counters(struct ck_store *store, const struct ck_counters *counters
 {
 	/* a round changes only two or three of them */
 #define WRITE_COUNTER(member, text) \
-	if (!store->round_counters_known || store->round_counters.member != counters->member) { \
+	if (store->counters.member != counters->member) { \
 		int r = write_counter(store, #member, counters->member, err); \
 		if (r < 0) \
 			return r; \
 	}
 	CK_COUNTERS(WRITE_COUNTER)
 #undef WRITE_COUNTER
-	store->round_counters = *counters;
-	store->round_counters_known = true;
+	store->counters = *counters;
 	return 0;
 }
 
@@ -290,28 +272,32 @@ static sqlite3 *readable(struct ck_store *store)
 	return store->db ? store->db : store->copy;
 }
 
+struct load {
+	int (*fn)(struct ck_row *row, void *userdata);
+	void *userdata;
+};
+
+static int load_one(sqlite3_stmt *stmt, void *userdata, struct ck_error *err)
+{
+	const struct load *load = userdata;
+	struct ck_row row;
+	int r = ck_row_decode(stmt, &row, err);
+
+	if (r < 0)
+		return r;
+	r = load->fn(&row, load->userdata);
+	ck_row_fini(&row);
+	return r;
+}
+
 int ck_store_load(struct ck_store *store, int (*fn)(struct ck_row *row, void *userdata),
 		  void *userdata, struct ck_error *err)
 {
+	struct load load = { fn, userdata };
 	sqlite3 *db = readable(store);
-	sqlite3_stmt *stmt = NULL;
-	int rc = SQLITE_DONE;
+	int r = db ? ck_sql_each(db, ck_row_select, load_one, &load, "read the entries", err) : 0;
 
-	if (!db)
-		return 0;
-	int r = ck_sql_prepare(db, ck_row_select, &stmt, err);
-	while (r >= 0 && (rc = ck_sql_step(stmt)) == SQLITE_ROW) {
-		struct ck_row row;
-		r = ck_row_decode(stmt, &row, err);
-		if (r < 0)
-			break;
-		r = fn(&row, userdata);
-		ck_row_fini(&row);
-	}
-	if (r >= 0 && rc != SQLITE_DONE)
-		r = ck_sql_fail(err, db, rc, "read the entries");
-	sqlite3_finalize(stmt);
-	return r < 0 ? ck_context(err, r, "load") : 0;
+	return ck_context(err, r, "load");
 }
 
 int ck_store_load_counters(struct ck_store *store, struct ck_counters *ret_counters,
@@ -321,26 +307,8 @@ int ck_store_load_counters(struct ck_store *store, struct ck_counters *ret_count
 
 	*ret_counters = (struct ck_counters){0};
 	int r = db ? ck_counters_read(db, ret_counters, err) : 0;
-	store->counters = *ret_counters;
-	store->counters_known = r >= 0 && store->db;
-	return r;
-}
-
-static int read_digests(sqlite3 *db, sqlite3_stmt *stmt, uint64_t id, struct ck_record *record,
-			struct ck_error *err)
-{
-	int rc = sqlite3_bind_int64(stmt, 1, (sqlite3_int64)id);
-	int r;
-
-	rc = rc ? rc : ck_sql_step(stmt);
-	if (rc == SQLITE_ROW)
-		r = ck_digests_decode(stmt, record, err);
-	else if (rc == SQLITE_DONE)
-		r = ck_fail(err, CK_ENOTFOUND, "entry %llu has no fingerprint",
-			    (unsigned long long)id);
-	else
-		r = ck_sql_fail(err, db, rc, "read a fingerprint");
-	sqlite3_reset(stmt);
+	if (r >= 0 && store->db)
+		store->counters = *ret_counters;
 	return r;
 }
 
@@ -352,13 +320,13 @@ int ck_store_digests(struct ck_store *store, uint64_t id, struct ck_record *reco
 
 	if (store->db) {
 		r = ck_store_statement(store, CK_SQL_DIGESTS, ck_digests_select, &stmt, err);
-		return r < 0 ? r : read_digests(store->db, stmt, id, record, err);
+		return r < 0 ? r : ck_digests_read(stmt, id, record, err);
 	}
 	if (!store->copy)
 		return ck_fail(err, CK_EIO, "there is no database now");
 	r = ck_sql_prepare(store->copy, ck_digests_select, &stmt, err);
 	if (r >= 0)
-		r = read_digests(store->copy, stmt, id, record, err);
+		r = ck_digests_read(stmt, id, record, err);
 	sqlite3_finalize(stmt);
 	return r;
 }
