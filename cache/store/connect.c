@@ -136,7 +136,7 @@ int ck_store_connect(struct ck_store *store, bool check, bool *ret_fresh, struct
 		return r;
 	}
 	store->db = db;
-	memset(&store->counters, 0xff, sizeof(store->counters));
+	store->counters_known = false;
 	store->moved = false;
 	store->frames = store->told_frames = 0;
 	sqlite3_wal_hook(db, count_frames, store);

@@ -200,8 +200,8 @@ struct ck_store {
 	uint64_t last_id;
 	/* of history: committed, and with this round */
 	uint64_t last_seq, round_seq;
-	/* as in the database, and with this round; all bits set: not known */
-	struct ck_counters counters;
+	struct ck_counters counters; /* as in the database, and with this round */
+	bool counters_known;         /* not after a rollback */
 	char moves[256]; /* of this round, for ck_crash_hook */
 	size_t moves_len;
 	unsigned frames;      /* of the WAL after the last commit */

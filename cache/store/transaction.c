@@ -120,7 +120,7 @@ void ck_store_rollback(struct ck_store *store)
 	if (!store->in_round)
 		return;
 	store->in_round = false;
-	memset(&store->counters, 0xff, sizeof(store->counters));
+	store->counters_known = false;
 	/* Some failures have rolled back already. If the statement fails, closing rolls back. */
 	if (!sqlite3_get_autocommit(store->db) &&
 	    sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL) != SQLITE_OK &&
@@ -254,7 +254,7 @@ int ck_store_counters(struct ck_store *store, const struct ck_counters *counters
 {
 	/* a round changes only two or three of them */
 #define WRITE_COUNTER(member, text) \
-	if (store->counters.member != counters->member) { \
+	if (!store->counters_known || store->counters.member != counters->member) { \
 		int r = write_counter(store, #member, counters->member, err); \
 		if (r < 0) \
 			return r; \
@@ -262,6 +262,7 @@ int ck_store_counters(struct ck_store *store, const struct ck_counters *counters
 	CK_COUNTERS(WRITE_COUNTER)
 #undef WRITE_COUNTER
 	store->counters = *counters;
+	store->counters_known = true;
 	return 0;
 }
 
@@ -307,8 +308,8 @@ int ck_store_load_counters(struct ck_store *store, struct ck_counters *ret_count
 
 	*ret_counters = (struct ck_counters){0};
 	int r = db ? ck_counters_read(db, ret_counters, err) : 0;
-	if (r >= 0 && store->db)
-		store->counters = *ret_counters;
+	store->counters = *ret_counters;
+	store->counters_known = r >= 0 && store->db;
 	return r;
 }
 
