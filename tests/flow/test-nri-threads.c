@@ -34,7 +34,7 @@ struct asked {
 	char id[80];
 };
 
-/* of a pod or a container: when it happened, in numbers of now(); 0: not yet, or not at all. Atomic */
+/* when a pod or a container did so, in numbers of now(); 0: not yet, or not at all. Atomic */
 struct life {
 	uint64_t asked, made, stop_from, stop_until, remove_from, remove_until;
 };
@@ -265,7 +265,7 @@ struct thing {
 	struct stage *s;
 	struct life *life;
 	const char *pod, *container; /* ids; the second is NULL for a pod */
-	/* its end: 0 found out; 1 to 3 told, with somebody who joins before it, within it, or not */
+	/* its end: 0 found out; else told, and somebody joins: 1 before it, 2 within it, 3 nobody */
 	unsigned end;
 	sem_t *sem;
 };
