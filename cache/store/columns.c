@@ -58,7 +58,7 @@ int ck_column_fail(sqlite3_stmt *stmt, struct ck_error *err, const char *fmt, ..
 
 /* ---- those of a table ------------------------------------------------------------------------ */
 
-static int bind_number(sqlite3_stmt *stmt, int param, const struct ck_column *column,
+static int bind_number(sqlite3_stmt *stmt, int param, const struct ck_store_column *column,
 		       const void *member)
 {
 	uint64_t number = 0;
@@ -75,12 +75,13 @@ static int bind_number(sqlite3_stmt *stmt, int param, const struct ck_column *co
 	return sqlite3_bind_int64(stmt, param, (sqlite3_int64)number);
 }
 
-int ck_columns_bind(sqlite3_stmt *stmt, const struct ck_column *columns, size_t n, const void *from)
+int ck_columns_bind(sqlite3_stmt *stmt, const struct ck_store_column *columns, size_t n,
+		    const void *from)
 {
 	int rc = SQLITE_OK;
 
 	for (size_t i = 0; i < n && rc == SQLITE_OK; i++) {
-		const struct ck_column *column = &columns[i];
+		const struct ck_store_column *column = &columns[i];
 		const void *member = (const char *)from + column->at;
 		const char *text;
 		struct ck_blob blob;
@@ -105,7 +106,8 @@ int ck_columns_bind(sqlite3_stmt *stmt, const struct ck_column *columns, size_t 
 	return rc;
 }
 
-static bool read_one(sqlite3_stmt *stmt, int col, const struct ck_column *column, void *member)
+static bool read_one(sqlite3_stmt *stmt, int col, const struct ck_store_column *column,
+		     void *member)
 {
 	struct ck_blob blob;
 	const char *text;
@@ -142,7 +144,7 @@ static bool read_one(sqlite3_stmt *stmt, int col, const struct ck_column *column
 	return false;
 }
 
-const char *ck_columns_read(sqlite3_stmt *stmt, const struct ck_column *columns, size_t n,
+const char *ck_columns_read(sqlite3_stmt *stmt, const struct ck_store_column *columns, size_t n,
 			    void *into)
 {
 	for (size_t i = 0; i < n; i++)

@@ -28,9 +28,8 @@
 	X(boot, CHARS, boot, 0, 0)
 
 #define COLUMN(...) CK_COLUMN(struct ck_history_row, __VA_ARGS__)
-static const struct ck_column columns[] = {
-	COLUMN(seq, NUMBER, seq, 1, INT64_MAX) COLUMNS(COLUMN)
-};
+static const struct ck_store_column columns[] = { COLUMN(seq, NUMBER, seq, 1, INT64_MAX)
+							  COLUMNS(COLUMN) };
 
 #define NAME(name, ...)      ", " #name
 #define PARAMETER(name, ...) ", ?"
@@ -92,7 +91,7 @@ void ck_history_row_fini(struct ck_history_row *row)
 	free(row->who);
 	free(row->object);
 	free(row->detail);
-	*row = (struct ck_history_row){0};
+	*row = (struct ck_history_row){ 0 };
 }
 
 /* @text is borrowed, or NULL: it is copied. */
@@ -106,7 +105,7 @@ static bool own(char **text)
 
 int ck_history_decode(sqlite3_stmt *stmt, struct ck_history_row *ret_row, struct ck_error *err)
 {
-	struct ck_history_row row = {0};
+	struct ck_history_row row = { 0 };
 
 	if (ck_columns_read(stmt, columns, CK_COUNT(columns), &row))
 		return ck_column_fail(stmt, err, "history line %llu is malformed",

@@ -53,23 +53,24 @@ struct image {
 	X(asked, NUMBER, row.asked, 0, INT64_MAX) \
 	X(start, NUMBER, row.start, 0, CK_START_MAX)
 #define ALL(X) \
-	NAMES(X) X(image_id, BLOB, image_id, CK_OR_NULL, CK_DIGEST_BYTES) \
-	CHANGES(X) X(id, NUMBER, row.id, 1, INT64_MAX)
+	NAMES(X) \
+	X(image_id, BLOB, image_id, CK_OR_NULL, CK_DIGEST_BYTES) CHANGES(X) \
+		X(id, NUMBER, row.id, 1, INT64_MAX)
 
 #define FLAGS_STORED (CK_ENTRY_TOLD | CK_ENTRY_DELIVERED | CK_ENTRY_RESENT)
 
 #define COLUMN(...) CK_COLUMN(struct image, __VA_ARGS__)
-static const struct ck_column columns[] = {
+static const struct ck_store_column columns[] = {
 	/* clang-format off */
 	COLUMN(kind, NUMBER, key.kind, CK_SANDBOX, CK_CONTAINER)
 	ALL(COLUMN)
 	/* clang-format on */
 };
 
-#define ONE(...)                       +1
-#define NAME(name, ...)                ", " #name
-#define PARAMETER(name, ...)           ", ?"
-#define NAME_AND_PARAMETER(name, ...)  ", " #name " = ?"
+#define ONE(...)                      +1
+#define NAME(name, ...)               ", " #name
+#define PARAMETER(name, ...)          ", ?"
+#define NAME_AND_PARAMETER(name, ...) ", " #name " = ?"
 
 const char ck_row_select[] = "SELECT kind" ALL(NAME) " FROM entry ORDER BY id";
 const char ck_row_insert[] = "INSERT INTO entry (kind" ALL(NAME) ") VALUES (?" ALL(PARAMETER) ")";
@@ -153,7 +154,7 @@ static const char *take_made(const struct image *image, struct ck_row *row)
 
 int ck_row_decode(sqlite3_stmt *stmt, struct ck_row *ret_row, struct ck_error *err)
 {
-	struct image image = {0};
+	struct image image = { 0 };
 	struct ck_row *row = &image.row;
 	const char *wrong = ck_columns_read(stmt, columns, CK_COUNT(columns), &image);
 
@@ -188,8 +189,7 @@ static int take_digests(sqlite3_stmt *stmt, struct ck_record *record, struct ck_
 	return 0;
 }
 
-int ck_digests_read(sqlite3_stmt *stmt, uint64_t id, struct ck_record *record,
-		    struct ck_error *err)
+int ck_digests_read(sqlite3_stmt *stmt, uint64_t id, struct ck_record *record, struct ck_error *err)
 {
 	int rc = sqlite3_bind_int64(stmt, 1, (sqlite3_int64)id);
 	int r;
@@ -234,7 +234,7 @@ static int read_counter(sqlite3_stmt *stmt, void *userdata, struct ck_error *err
 
 int ck_counters_read(sqlite3 *db, struct ck_counters *ret_counters, struct ck_error *err)
 {
-	struct ck_counters counters = {0};
+	struct ck_counters counters = { 0 };
 	int r = ck_sql_each(db, "SELECT name, value FROM counter", read_counter, &counters,
 			    "read the counters", err);
 

@@ -24,8 +24,8 @@
 
 #define CK_SCHEMA_VERSION 4          /* PRAGMA user_version; sql.c says how to get there */
 #define CK_APPLICATION_ID 0x43524b50 /* "CRKP": PRAGMA application_id */
-#define CK_PAGE_SIZE	  4096u
-#define CK_FRAME_SIZE	  (CK_PAGE_SIZE + 24u) /* a page in the WAL */
+#define CK_PAGE_SIZE      4096u
+#define CK_FRAME_SIZE     (CK_PAGE_SIZE + 24u) /* a page in the WAL */
 
 #define CK_BUSY_MS 20 /* the longest that a round waits for a foreign tool that writes */
 
@@ -103,7 +103,7 @@ struct ck_blob {
 };
 
 /* A column of a table, and the member of a struct that has its value */
-struct ck_column {
+struct ck_store_column {
 	const char *name;
 	enum {
 		CK_COLUMN_NUMBER, /* of 4 bytes or 8; signed if @min is negative */
@@ -120,10 +120,10 @@ struct ck_column {
 
 /* SQLITE_OK, or an error of a bind. What texts and blobs point to is borrowed until the statement
  * is reset, but not the struct */
-int ck_columns_bind(sqlite3_stmt *stmt, const struct ck_column *columns, size_t n,
+int ck_columns_bind(sqlite3_stmt *stmt, const struct ck_store_column *columns, size_t n,
 		    const void *from);
 /* NULL, or the name of the bad column */
-const char *ck_columns_read(sqlite3_stmt *stmt, const struct ck_column *columns, size_t n,
+const char *ck_columns_read(sqlite3_stmt *stmt, const struct ck_store_column *columns, size_t n,
 			    void *into);
 /* One, checked. false: it has another type, or is not within these bounds. */
 bool ck_column_number(sqlite3_stmt *stmt, int col, int64_t min, int64_t max, int64_t *ret_value);
@@ -186,8 +186,8 @@ enum ck_statement { /* prepared when first used, with the text given then */
 
 struct ck_store {
 	char *dir;
-	char *path; /* of the database */
-	int dirfd;  /* holds the lock */
+	char *path;  /* of the database */
+	int dirfd;   /* holds the lock */
 	sqlite3 *db; /* the writer; NULL: nothing can be written now */
 	/* without a writer: what was in the database, for loading */
 	sqlite3 *copy;
@@ -202,7 +202,7 @@ struct ck_store {
 	uint64_t last_seq, round_seq;
 	struct ck_counters counters; /* as in the database, and with this round */
 	bool counters_known;         /* not after a rollback */
-	char moves[256]; /* of this round, for ck_crash_hook */
+	char moves[256];             /* of this round, for ck_crash_hook */
 	size_t moves_len;
 	unsigned frames;      /* of the WAL after the last commit */
 	unsigned next_try;    /* to write it back is at so many */

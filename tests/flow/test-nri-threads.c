@@ -265,7 +265,7 @@ struct thing {
 	struct stage *s;
 	struct life *life;
 	const char *pod, *container; /* ids; the second is NULL for a pod */
-	/* its end: 0 found out; else told, and somebody joins: 1 before it, 2 within it, 3 nobody */
+	/* 0: found out; else it is told, and somebody joins before it (1), within it (2), or not */
 	unsigned end;
 	sem_t *sem;
 };
