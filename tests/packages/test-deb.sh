@@ -100,8 +100,8 @@ nothing_begins() {
 	! find "$chroot/etc/systemd" "$chroot"/etc/rc?.d "$chroot/run" -name '*crikeep*' | grep .
 }
 verified() {
-	in_chroot systemd-analyze verify --man=no crikeepd.service crikeepd.socket >"$work/verify" \
-		2>&1 || cat "$work/verify"
+	in_chroot systemd-analyze verify --man=no crikeepd{,-bypass}.{service,socket} \
+		>"$work/verify" 2>&1 || cat "$work/verify"
 	[ ! -s "$work/verify" ]
 }
 # each page make install has is there, and where one points to another of ours there is one

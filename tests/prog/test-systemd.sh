@@ -11,23 +11,26 @@ set -u
 pids=()
 at_end() { [ ${#pids[@]} -eq 0 ] || kill -9 "${pids[@]}" 2>/dev/null; }
 units=$src/contrib/systemd
-sed "s|@sbindir@|$work|" "$units/crikeepd.service.in" >"$work/crikeepd.service"
-cp "$units/crikeepd.socket" "$work/"
+sed "s|^ExecStart=.*/|ExecStart=$work/|" "$build/contrib/systemd/crikeepd.service" \
+	>"$work/crikeepd.service"
+cp "$units"/*.{service,socket} "$work/"
 printf '#!/bin/sh\n' >"$work/crikeepd"
 chmod +x "$work/crikeepd"
 
 if command -v systemd-analyze >/dev/null; then
-	said=$(systemd-analyze verify --man=no "$work/crikeepd.service" "$work/crikeepd.socket" \
-		2>&1) && [ -z "$said" ]
+	said=$(systemd-analyze verify --man=no "$work"/*.{service,socket} 2>&1) && [ -z "$said" ]
 	result units_are_sound $?
 	[ -z "$said" ] || printf '%s\n' "$said"
-	systemd-analyze security --offline=true --threshold=30 "$work/crikeepd.service" \
-		>"$work/exposure" 2>&1
-	result exposure_is_below_3 $?
-	tail -n 1 "$work/exposure"
+	for unit in crikeepd crikeepd-bypass; do
+		systemd-analyze security --offline=true --threshold=30 "$work/$unit.service" \
+			>"$work/exposure" 2>&1
+		result "exposure_of_${unit/-/_}_is_below_3" $?
+		tail -n 1 "$work/exposure"
+	done
 else
 	echo 'skip - units_are_sound: no systemd-analyze'
-	echo 'skip - exposure_is_below_3: no systemd-analyze'
+	echo 'skip - exposure_of_crikeepd_is_below_3: no systemd-analyze'
+	echo 'skip - exposure_of_crikeepd_bypass_is_below_3: no systemd-analyze'
 fi
 
 # in_seconds SPAN: 90s, 1m20s, 2min
@@ -45,8 +48,8 @@ in_seconds() {
 	echo "$sum"
 }
 
-unit() {
-	sed -n "s/^$1=//p" "$work/crikeepd.$2"
+unit() { # unit KEY TYPE [NAME]
+	sed -n "s/^$1=//p" "$work/${3:-crikeepd}.$2"
 }
 
 "$crikeepd" --set log.level=info --print-config >"$work/defaults" || exit 1
@@ -64,6 +67,21 @@ check stop_is_waited_for_longer_than_by_the_daemon \
 check the_socket_is_the_default_one [ "$(unit ListenStream socket)" = "$(default listen)" ]
 check the_runtime_directory_is_the_state_directory \
 	[ "/run/$(unit RuntimeDirectory service)" = "$(default state_dir)" ]
+
+# ---- the bypass ----------------------------------------------------------------------------------
+
+bypass() { unit "$1" "$2" crikeepd-bypass; }
+retry=$(unit RestartSec service)
+check it_is_given_up_within_2_seconds \
+	[ $((${retry%ms} * $(unit StartLimitBurst service))) -le 2000 ]
+check and_tried_for_ever_if_it_waits_for_the_runtime \
+	[ "$(in_seconds "$(unit StartLimitIntervalSec service)")" -lt \
+	"$(in_seconds "$(default start_timeout)")" ]
+check then_it_is_bypassed [ "$(unit OnFailure service)" = crikeepd-bypass.service ]
+check on_the_same_path [ "$(bypass ListenStream socket)" = "$(unit ListenStream socket)" ]
+check only_root_may_connect [ "$(bypass SocketMode socket)" = 0600 ]
+check to_the_default_runtime [ "unix://$(bypass Environment service | sed 's/^RUNTIME=//')" = \
+	"$(default runtime)" ]
 
 # ---- socket activation ---------------------------------------------------------------------------
 
