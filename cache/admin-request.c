@@ -25,133 +25,64 @@
 
 /* ---- the text -------------------------------------------------------------------------------- */
 
-struct reader {
-	const char *at, *end;
-	int line;
-	struct ck_error *err;
+static const char *const request_heads[] = {
+	[CK_ADMIN_EVICT] = "crikeep-wish 1\nverb evict\nentry ",
+	[CK_ADMIN_RELEASE] = "crikeep-wish 1\nverb release\nentry ",
+};
+static const char *const answer_heads[] = {
+	"crikeep-answer 1\ndone no\ntext ",
+	"crikeep-answer 1\ndone yes\ntext ",
 };
 
-struct value { /* not terminated */
-	const char *at;
-	size_t len;
-};
-
-static int malformed(const struct reader *r, const char *expected)
+/* What follows @head, up to the newline that ends the text; NULL: the text is another one */
+static const char *behind(const char *head, const char *text, size_t len, size_t *ret_len)
 {
-	return ck_fail(r->err, CK_EMALFORMED, "line %d: expected %s", r->line, expected);
-}
+	size_t n = strlen(head);
 
-/* The line must be "@key value"; the value must not be empty nor contain control characters. */
-static int read_line(struct reader *r, const char *key, struct value *ret_value)
-{
-	size_t key_len = strlen(key);
-	const char *newline = r->at < r->end ? memchr(r->at, '\n', (size_t)(r->end - r->at)) : NULL;
-
-	r->line++;
-	if (!newline || (size_t)(newline - r->at) < key_len + 2 || memcmp(r->at, key, key_len) ||
-	    r->at[key_len] != ' ')
-		return malformed(r, key);
-	struct value value = {r->at + key_len + 1, (size_t)(newline - r->at) - key_len - 1};
-	for (size_t i = 0; i < value.len; i++)
-		if ((unsigned char)value.at[i] < 0x20 || value.at[i] == 0x7f)
-			return malformed(r, "no control characters");
-	r->at = newline + 1;
-	*ret_value = value;
-	return 0;
-}
-
-static bool value_is(const struct value *value, const char *text)
-{
-	return value->len == strlen(text) && !memcmp(value->at, text, value->len);
-}
-
-static int read_magic(struct reader *r, const char *magic)
-{
-	struct value value;
-	int e = read_line(r, magic, &value);
-
-	return e < 0 ? e : value_is(&value, "1") ? 0 : malformed(r, "version 1");
-}
-
-static int read_end(struct reader *r)
-{
-	r->line++;
-	return r->at == r->end ? 0 : malformed(r, "the end");
-}
-
-static bool value_number(const struct value *value, uint64_t *ret_number)
-{
-	uint64_t number = 0;
-
-	/* a row id fits in 18 digits and does not start with 0 */
-	if (value->len > 18 || value->at[0] == '0')
-		return false;
-	for (size_t i = 0; i < value->len; i++) {
-		if (value->at[i] < '0' || value->at[i] > '9')
-			return false;
-		number = number * 10 + (uint64_t)(value->at[i] - '0');
-	}
-	*ret_number = number;
-	return true;
+	if (len < n + 2 || memcmp(text, head, n) != 0 || text[len - 1] != '\n')
+		return NULL;
+	*ret_len = len - n - 1;
+	return text + n;
 }
 
 int ck_admin_request_parse(const char *text, size_t len, struct ck_admin_request *ret_request,
 			   struct ck_error *err)
 {
-	struct reader r = {text, text + len, 0, err};
-	struct ck_admin_request request = { 0 };
-	struct value value;
-	int e = read_magic(&r, "crikeep-wish");
-
-	if (e >= 0)
-		e = read_line(&r, "verb", &value);
-	if (e < 0)
-		return e;
-	if (value_is(&value, "evict"))
-		request.verb = CK_ADMIN_EVICT;
-	else if (value_is(&value, "release"))
-		request.verb = CK_ADMIN_RELEASE;
-	else
-		return malformed(&r, "verb evict or release");
-	e = read_line(&r, "entry", &value);
-	if (e < 0)
-		return e;
-	if (!value_number(&value, &request.entry))
-		return malformed(&r, "entry and a number");
-	e = read_end(&r);
-	if (e < 0)
-		return e;
-	ret_request->verb = request.verb; /* it may have a name already */
-	ret_request->entry = request.entry;
-	return 0;
+	for (enum ck_admin_verb verb = CK_ADMIN_EVICT; verb <= CK_ADMIN_RELEASE; verb++) {
+		uint64_t entry = 0;
+		size_t n = 0, i = 0;
+		const char *digits = behind(request_heads[verb], text, len, &n);
+		for (; digits && i < n && isdigit((unsigned char)digits[i]); i++)
+			entry = entry * 10 + (uint64_t)(digits[i] - '0');
+		/* a row id fits in 18 digits and does not start with 0 */
+		if (!digits || i < n || n > 18 || digits[0] == '0')
+			continue;
+		ret_request->verb = verb; /* it may have a name already */
+		ret_request->entry = entry;
+		return 0;
+	}
+	return ck_fail(err, CK_EMALFORMED,
+		       "expected 'crikeep-wish 1', 'verb evict' or 'verb release', and 'entry' "
+		       "with a number: three lines, and nothing else");
 }
 
 int ck_admin_answer_parse(const char *text, size_t len, struct ck_admin_answer *ret_answer,
 			  struct ck_error *err)
 {
-	struct reader r = {text, text + len, 0, err};
-	struct ck_admin_answer answer = { 0 };
-	struct value value;
-	int e = read_magic(&r, "crikeep-answer");
-
-	if (e >= 0)
-		e = read_line(&r, "done", &value);
-	if (e < 0)
-		return e;
-	answer.done = value_is(&value, "yes");
-	if (!answer.done && !value_is(&value, "no"))
-		return malformed(&r, "done yes or no");
-	e = read_line(&r, "text", &value);
-	if (e < 0)
-		return e;
-	if (value.len >= sizeof(answer.text))
-		return malformed(&r, "a shorter text");
-	memcpy(answer.text, value.at, value.len);
-	e = read_end(&r);
-	if (e < 0)
-		return e;
-	*ret_answer = answer;
-	return 0;
+	for (int done = 0; done <= 1; done++) {
+		struct ck_admin_answer answer = { .done = done };
+		size_t n, i = 0;
+		const char *words = behind(answer_heads[done], text, len, &n);
+		while (words && i < n && (unsigned char)words[i] >= 0x20 && words[i] != 0x7f)
+			i++;
+		if (!words || i < n || n >= sizeof(answer.text))
+			continue;
+		memcpy(answer.text, words, n);
+		*ret_answer = answer;
+		return 0;
+	}
+	return ck_fail(err, CK_EMALFORMED,
+		       "expected 'crikeep-answer 1', 'done yes' or 'done no', and a short 'text'");
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -255,8 +186,7 @@ int ck_admin_request_make(const char *state_dir, const struct ck_admin_request *
 		return ck_fail_errno(err, CK_EIO, errno, "make a name");
 	for (size_t i = 0; i < sizeof(random); i++)
 		snprintf(name + 2 * i, 3, "%02x", random[i]);
-	int n = snprintf(text, sizeof(text), "crikeep-wish 1\nverb %s\nentry %llu\n",
-			 request->verb == CK_ADMIN_EVICT ? "evict" : "release",
+	int n = snprintf(text, sizeof(text), "%s%llu\n", request_heads[request->verb],
 			 (unsigned long long)request->entry);
 	r = file_write(dirfd, name, ".wish", text, (size_t)n, err);
 	if (r < 0)
@@ -430,8 +360,7 @@ void ck_admin_requests_answer(struct ck_admin_requests *requests,
 {
 	char text[sizeof(answer->text) + 64], file[FILE_MAX];
 	const char *words = *answer->text ? answer->text : "-";
-	int n = snprintf(text, sizeof(text), "crikeep-answer 1\ndone %s\ntext ",
-			 answer->done ? "yes" : "no");
+	int n = snprintf(text, sizeof(text), "%s", answer_heads[answer->done]);
 
 	for (; *words && n < (int)sizeof(text) - 2; words++)
 		text[n++] = (unsigned char)*words < 0x20 || *words == 0x7f ? '?' : *words;

@@ -39,7 +39,7 @@ struct ck_admin_answer {
 	char text[256]; /* one sentence for people */
 };
 
-/* Parsing without files, also for fuzzing. -CK_EMALFORMED says what is wrong and where. */
+/* Parsing without files, also for fuzzing. -CK_EMALFORMED says what is expected. */
 int ck_admin_request_parse(const char *text, size_t len, struct ck_admin_request *ret_request,
 			   struct ck_error *err);
 int ck_admin_answer_parse(const char *text, size_t len, struct ck_admin_answer *ret_answer,

@@ -55,35 +55,25 @@ static int by_key(const void *of_a, const void *of_b)
 
 /* ---- making a set ---------------------------------------------------------------------------- */
 
-/* Room for one more than @n, at powers of two. @array is the address of a pointer. */
-static int grow(void *array, size_t n, size_t size)
-{
-	void *old, *grown;
-	if (n & (n - 1))
-		return 0;
-	memcpy(&old, array, sizeof(old));
-	grown = ck_realloc(old, (n ? 2 * n : 1) * size);
-	if (grown)
-		memcpy(array, &grown, sizeof(grown));
-	return grown ? 0 : -CK_ENOMEM;
-}
-
 static int add_text(char ***texts, size_t *n, const char *text)
 {
-	if (grow(texts, *n, sizeof(**texts)) < 0)
+	char **grown = ck_grown(*texts, *n, sizeof(*grown));
+	if (!grown)
 		return -CK_ENOMEM;
-	char *copy = ck_strdup(text);
-	if (!copy)
+	*texts = grown;
+	if (!(grown[*n] = ck_strdup(text)))
 		return -CK_ENOMEM;
-	(*texts)[(*n)++] = copy;
+	++*n;
 	return 0;
 }
 
 static int add_key(struct ck_hidden_set *hidden, const struct ck_entry *e)
 {
-	if (grow(&hidden->keys, hidden->keys_n, sizeof(*hidden->keys)) < 0)
+	struct hidden_key *keys = ck_grown(hidden->keys, hidden->keys_n, sizeof(*keys));
+	if (!keys)
 		return -CK_ENOMEM;
-	struct hidden_key *key = &hidden->keys[hidden->keys_n];
+	hidden->keys = keys;
+	struct hidden_key *key = &keys[hidden->keys_n];
 	*key = (struct hidden_key){ 0 };
 	if (ck_key_dup(e->row.key, &key->key) < 0)
 		return -CK_ENOMEM;
@@ -98,9 +88,11 @@ static int add_key(struct ck_hidden_set *hidden, const struct ck_entry *e)
 
 static int add_reused(struct ck_hidden_set *hidden, const struct ck_entry *e)
 {
-	if (grow(&hidden->reused, hidden->reused_n, sizeof(*hidden->reused)) < 0)
+	struct reused_id *all = ck_grown(hidden->reused, hidden->reused_n, sizeof(*all));
+	if (!all)
 		return -CK_ENOMEM;
-	struct reused_id *reused = &hidden->reused[hidden->reused_n];
+	hidden->reused = all;
+	struct reused_id *reused = &all[hidden->reused_n];
 	*reused = (struct reused_id){ .kind = e->row.key->kind,
 				      .id = ck_strdup(e->row.result->id),
 				      .since = e->id_since };

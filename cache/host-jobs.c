@@ -36,7 +36,7 @@ struct ck_job {
 	char *texts[7];            /* copies; told, filter and @id point to them */
 	const char *id;            /* an object's, or an image reference */
 	struct ck_object *objects; /* JOB_LIST*: the strings of each are one block at .id */
-	size_t n, room;
+	size_t n;
 	bool incomplete; /* an object is missing for lack of memory: the list has failed */
 	int grpc;
 	enum ck_condition condition;
@@ -280,17 +280,9 @@ int ck_job_listed(struct ck_job *job, const struct ck_object *o)
 			return -CK_EINVAL; /* not an object of ours */
 		sum += len[i];
 	}
-	if (job->n == job->room) {
-		size_t room = job->room ? 2 * job->room : 64;
-		struct ck_object *objects = ck_realloc(job->objects, room * sizeof(*objects));
-		if (!objects) {
-			job->incomplete = true;
-			return -CK_ENOMEM;
-		}
-		job->objects = objects;
-		job->room = room;
-	}
-	char *block = ck_alloc(sum);
+	struct ck_object *objects = ck_grown(job->objects, job->n, sizeof(*objects));
+	char *block = objects ? ck_alloc(sum) : NULL;
+	job->objects = objects ? objects : job->objects;
 	if (!block) {
 		job->incomplete = true;
 		return -CK_ENOMEM;

@@ -50,7 +50,7 @@ struct ck_machine {
 	uint64_t longest_deadline[CK_CONTAINER + 1];
 	uint64_t offers_until; /* the sandboxes offered so far take up the gaps until then (K2) */
 	uint64_t *views; /* seqs of the views that are open */
-	size_t views_n, views_room;
+	size_t views_n;
 	struct ck_history_event *history; /* of this round */
 	size_t history_n, history_room;
 	struct ck_counters counters;

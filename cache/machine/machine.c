@@ -127,15 +127,11 @@ bool ck_machine_told(const struct ck_entry *e)
 void ck_machine_view_opened(struct ck_machine *m, uint64_t *ret_seq)
 {
 	*ret_seq = ++m->seq;
-	if (m->views_n == m->views_room) {
-		size_t room = m->views_room ? 2 * m->views_room : 16;
-		uint64_t *views = ck_realloc(m->views, room * sizeof(*views));
-		if (!views)
-			return; /* for this view the minute of the tombstones must be enough */
-		m->views = views;
-		m->views_room = room;
-	}
-	m->views[m->views_n++] = *ret_seq;
+	uint64_t *views = ck_grown(m->views, m->views_n, sizeof(*views));
+	if (!views)
+		return; /* for this view the minute of the tombstones must be enough */
+	m->views = views;
+	views[m->views_n++] = *ret_seq;
 }
 
 void ck_machine_view_closed(struct ck_machine *m, uint64_t seq)

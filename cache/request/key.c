@@ -12,137 +12,73 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 
-/* Field numbers of CRI; v1 and v1alpha2 have the same. */
-enum {
-	RUN_POD_SANDBOX_CONFIG = 1,
-	CREATE_CONTAINER_SANDBOX_ID = 1,
-	CREATE_CONTAINER_CONFIG = 2,
-	CREATE_CONTAINER_SANDBOX_CONFIG = 3,
-	CONFIG_METADATA = 1, /* of PodSandboxConfig and of ContainerConfig */
-	SANDBOX_METADATA_NAME = 1,
-	SANDBOX_METADATA_UID = 2,
-	SANDBOX_METADATA_NAMESPACE = 3,
-	SANDBOX_METADATA_ATTEMPT = 4,
-	CONTAINER_METADATA_NAME = 1,
-	CONTAINER_METADATA_ATTEMPT = 2,
-};
-
 struct span {
 	const char *at; /* into the request or object; NULL: absent */
 	size_t len;
 };
 
 struct parts { /* of a key, not copied yet */
-	uint32_t attempt;
+	uint32_t attempt, sandbox_attempt;
 	struct span pod_namespace, pod_name, pod_uid, sandbox_id, container;
 };
 
-static void take_string(const struct ck_wire_field *field, struct span *span)
-{
-	if (field->type == CK_WIRE_BYTES)
-		*span = (struct span){ (const char *)field->data, field->len };
-}
+/* The fields that make a key, by message of CRI; v1 and v1alpha2 have the same numbers. */
+struct member {
+	uint32_t number; /* 0: the end of the list */
+	enum ck_wire_type type;
+	const struct member *inside; /* a message; NULL: a part */
+	size_t at;
+};
+
+#define STRING(number, part) { number, CK_WIRE_BYTES, NULL, offsetof(struct parts, part) }
+#define NUMBER(number, part) { number, CK_WIRE_VARINT, NULL, offsetof(struct parts, part) }
+#define MESSAGE(number, members) { number, CK_WIRE_BYTES, members, 0 }
+
+static const struct member sandbox_metadata[] = {
+	STRING(1, pod_name),
+	STRING(2, pod_uid),
+	STRING(3, pod_namespace),
+	NUMBER(4, sandbox_attempt),
+	{ .number = 0 },
+};
+static const struct member container_metadata[] = {
+	STRING(1, container),
+	NUMBER(2, attempt),
+	{ .number = 0 },
+};
+static const struct member sandbox_config[] = { MESSAGE(1, sandbox_metadata), { .number = 0 } };
+static const struct member container_config[] = { MESSAGE(1, container_metadata), { .number = 0 } };
+static const struct member run_pod_sandbox[] = { MESSAGE(1, sandbox_config), { .number = 0 } };
+static const struct member create_container[] = {
+	STRING(1, sandbox_id),
+	MESSAGE(2, container_config),
+	MESSAGE(3, sandbox_config),
+	{ .number = 0 },
+};
 
 /* A second field replaces the first, a second message is merged with the first: reading both into
  * the same parts does that. */
-static int read_sandbox_metadata(struct ck_wire wire, uint32_t *attempt, struct parts *parts,
-				 struct ck_error *err)
+static int read_message(struct ck_wire wire, const struct member *members, struct parts *parts,
+			struct ck_error *err)
 {
 	struct ck_wire_field field;
 	int r;
 
 	while ((r = ck_wire_next(&wire, &field, err)) > 0) {
-		if (field.number == SANDBOX_METADATA_NAME)
-			take_string(&field, &parts->pod_name);
-		else if (field.number == SANDBOX_METADATA_UID)
-			take_string(&field, &parts->pod_uid);
-		else if (field.number == SANDBOX_METADATA_NAMESPACE)
-			take_string(&field, &parts->pod_namespace);
-		else if (field.number == SANDBOX_METADATA_ATTEMPT && field.type == CK_WIRE_VARINT)
-			*attempt = (uint32_t)field.value;
-	}
-	return r;
-}
-
-static int read_container_metadata(struct ck_wire wire, struct parts *parts, struct ck_error *err)
-{
-	struct ck_wire_field field;
-	int r;
-
-	while ((r = ck_wire_next(&wire, &field, err)) > 0) {
-		if (field.number == CONTAINER_METADATA_NAME)
-			take_string(&field, &parts->container);
-		else if (field.number == CONTAINER_METADATA_ATTEMPT && field.type == CK_WIRE_VARINT)
-			parts->attempt = (uint32_t)field.value;
-	}
-	return r;
-}
-
-static int read_sandbox_config(struct ck_wire wire, uint32_t *attempt, struct parts *parts,
-			       struct ck_error *err)
-{
-	struct ck_wire_field field;
-	int r;
-
-	while ((r = ck_wire_next(&wire, &field, err)) > 0) {
-		if (field.number != CONFIG_METADATA || field.type != CK_WIRE_BYTES)
+		const struct member *member = members;
+		while (member->number && member->number != field.number)
+			member++;
+		if (!member->number || member->type != field.type)
 			continue;
-		r = read_sandbox_metadata(ck_wire_inside(&wire, &field), attempt, parts, err);
+		void *part = (char *)parts + member->at;
+		if (member->inside)
+			r = read_message(ck_wire_inside(&wire, &field), member->inside, parts, err);
+		else if (member->type == CK_WIRE_BYTES)
+			*(struct span *)part = (struct span){ (const char *)field.data, field.len };
+		else
+			*(uint32_t *)part = (uint32_t)field.value;
 		if (r < 0)
 			return r;
-	}
-	return r;
-}
-
-static int read_container_config(struct ck_wire wire, struct parts *parts, struct ck_error *err)
-{
-	struct ck_wire_field field;
-	int r;
-
-	while ((r = ck_wire_next(&wire, &field, err)) > 0) {
-		if (field.number != CONFIG_METADATA || field.type != CK_WIRE_BYTES)
-			continue;
-		r = read_container_metadata(ck_wire_inside(&wire, &field), parts, err);
-		if (r < 0)
-			return r;
-	}
-	return r;
-}
-
-static int read_run_pod_sandbox(struct ck_wire wire, struct parts *parts, struct ck_error *err)
-{
-	struct ck_wire_field field;
-	int r;
-
-	while ((r = ck_wire_next(&wire, &field, err)) > 0) {
-		if (field.number != RUN_POD_SANDBOX_CONFIG || field.type != CK_WIRE_BYTES)
-			continue;
-		r = read_sandbox_config(ck_wire_inside(&wire, &field), &parts->attempt, parts, err);
-		if (r < 0)
-			return r;
-	}
-	return r;
-}
-
-static int read_create_container(struct ck_wire wire, struct parts *parts, struct ck_error *err)
-{
-	struct ck_wire_field field;
-	uint32_t sandbox_attempt; /* not used: the container has its own */
-	int r;
-
-	while ((r = ck_wire_next(&wire, &field, err)) > 0) {
-		if (field.type != CK_WIRE_BYTES)
-			continue;
-		int inner = 0;
-		if (field.number == CREATE_CONTAINER_SANDBOX_ID)
-			take_string(&field, &parts->sandbox_id);
-		else if (field.number == CREATE_CONTAINER_CONFIG)
-			inner = read_container_config(ck_wire_inside(&wire, &field), parts, err);
-		else if (field.number == CREATE_CONTAINER_SANDBOX_CONFIG)
-			inner = read_sandbox_config(ck_wire_inside(&wire, &field), &sandbox_attempt,
-						    parts, err);
-		if (inner < 0)
-			return inner;
 	}
 	return r;
 }
@@ -219,26 +155,20 @@ int ck_key_from_request(enum ck_kind kind, const void *bytes, size_t len, struct
 	if (len > CK_REQUEST_MAX)
 		return ck_fail(err, CK_ETOOBIG, "a request of %zu bytes, at most %u are possible",
 			       len, CK_REQUEST_MAX);
-	if (sandbox)
-		r = read_run_pod_sandbox(ck_wire_begin(bytes, len), &parts, err);
-	else
-		r = read_create_container(ck_wire_begin(bytes, len), &parts, err);
-	if (r < 0)
-		return r;
-	if (!sandbox) {
+	r = read_message(ck_wire_begin(bytes, len), sandbox ? run_pod_sandbox : create_container,
+			 &parts, err);
+	if (sandbox) /* a container in it has its own */
+		parts.attempt = parts.sandbox_attempt;
+	if (r >= 0 && !sandbox)
 		r = require(&parts.sandbox_id, "pod_sandbox_id", err);
-		if (r < 0)
-			return r;
+	if (r >= 0 && !sandbox)
 		r = require(&parts.container, "config.metadata.name", err);
-		if (r < 0)
-			return r;
-	}
-	r = require(&parts.pod_name,
-		    sandbox ? "config.metadata.name" : "sandbox_config.metadata.name", err);
-	if (r < 0)
-		return r;
-	r = require(&parts.pod_uid, sandbox ? "config.metadata.uid" : "sandbox_config.metadata.uid",
-		    err);
+	if (r >= 0)
+		r = require(&parts.pod_name,
+			    sandbox ? "config.metadata.name" : "sandbox_config.metadata.name", err);
+	if (r >= 0)
+		r = require(&parts.pod_uid,
+			    sandbox ? "config.metadata.uid" : "sandbox_config.metadata.uid", err);
 	if (r < 0)
 		return r;
 	return key_new(kind, &parts, ret_key, err);

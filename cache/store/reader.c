@@ -38,16 +38,10 @@ static int check_version(sqlite3 *db, int *ret_version, struct ck_error *err)
 
 /* ---- rows and lines, one after the other ----------------------------------------------------- */
 
-/* Room for one more element in an array of @n, which grows by doubling. */
-static void *grown(void *array, size_t n, size_t size)
-{
-	return n & (n - 1) || (n && n < 16) ? array : ck_realloc(array, (n ? n * 2 : 16) * size);
-}
-
 static int add_row(sqlite3_stmt *stmt, void *userdata, struct ck_error *err)
 {
 	struct ck_reader *reader = userdata;
-	struct ck_row *rows = grown(reader->rows, reader->rows_n, sizeof(*rows));
+	struct ck_row *rows = ck_grown(reader->rows, reader->rows_n, sizeof(*rows));
 
 	if (!rows)
 		return ck_nomem(err);
@@ -73,7 +67,7 @@ static int read_digests(sqlite3 *db, struct ck_reader *reader, struct ck_error *
 static int add_line(sqlite3_stmt *stmt, void *userdata, struct ck_error *err)
 {
 	struct ck_reader *reader = userdata;
-	struct ck_history_row *rows = grown(reader->history, reader->history_n, sizeof(*rows));
+	struct ck_history_row *rows = ck_grown(reader->history, reader->history_n, sizeof(*rows));
 
 	if (!rows)
 		return ck_nomem(err);

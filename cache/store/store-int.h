@@ -237,7 +237,6 @@ int ck_store_run(struct ck_store *store, sqlite3_stmt *stmt, int rc, const char 
 /* likewise; it has one parameter */
 int ck_store_run_by_id(struct ck_store *store, enum ck_statement which, const char *sql,
 		       uint64_t id, const char *doing, struct ck_error *err);
-int ck_store_broken(struct ck_store *store, int r); /* rolls back and returns @r */
 
 /* ---- checkpoint.c ---------------------------------------------------------------------------- */
 

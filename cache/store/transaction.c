@@ -11,7 +11,8 @@
 
 /* ---- statements ------------------------------------------------------------------------------ */
 
-int ck_store_broken(struct ck_store *store, int r)
+/* Rolls back and returns @r. */
+static int broken(struct ck_store *store, int r)
 {
 	ck_store_rollback(store);
 	return r;
@@ -28,7 +29,7 @@ int ck_store_statement(struct ck_store *store, enum ck_statement which, const ch
 	if (!store->stmts[which]) {
 		int r = ck_sql_prepare(store->db, sql, &store->stmts[which], err);
 		if (r < 0)
-			return ck_store_broken(store, r);
+			return broken(store, r);
 	}
 	*ret_stmt = store->stmts[which];
 	return 0;
@@ -43,7 +44,7 @@ int ck_store_run(struct ck_store *store, sqlite3_stmt *stmt, int rc, const char 
 	sqlite3_reset(stmt);
 	sqlite3_clear_bindings(stmt); /* they point to the caller's memory */
 	/* a statement that breaks a constraint has changed nothing, and the transaction goes on */
-	return r < 0 && r != -CK_ECONFLICT ? ck_store_broken(store, r) : r;
+	return r < 0 && r != -CK_ECONFLICT ? broken(store, r) : r;
 }
 
 int ck_store_run_by_id(struct ck_store *store, enum ck_statement which, const char *sql,
@@ -209,7 +210,7 @@ int ck_store_update(struct ck_store *store, const struct ck_row *row, struct ck_
 	r = ck_store_run(store, stmt, ck_row_bind(stmt, row, false), "update an entry", err);
 	/* this row was inserted: the file is not what we wrote */
 	if (r >= 0 && sqlite3_changes(store->db) != 1)
-		return ck_store_broken(store, ck_fail(err, CK_EDAMAGED, "entry %llu is missing",
+		return broken(store, ck_fail(err, CK_EDAMAGED, "entry %llu is missing",
 						      (unsigned long long)row->id));
 	return r;
 }

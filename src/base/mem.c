@@ -32,3 +32,9 @@ char *ck_strdup(const char *s)
 {
 	return s ? ck_strndup(s, strlen(s)) : NULL;
 }
+
+void *ck_grown(void *array, size_t n, size_t size)
+{
+	bool full = n == 0 || (n >= 16 && !(n & (n - 1)));
+	return full ? ck_realloc(array, (n ? 2 * n : 16) * size) : array;
+}

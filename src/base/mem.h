@@ -13,6 +13,10 @@ char *ck_strdup(const char *s); /* NULL in, NULL out */
 char *ck_strndup(const char *s, size_t n);
 void *ck_memdup(const void *p, size_t n);
 
+/* ck_grown - @array, with room for one element more than @n. Its room is always a power of two, and
+ * at least 16. NULL: no memory, and @array is as it was */
+void *ck_grown(void *array, size_t n, size_t size);
+
 #define CK_NEW(type) ((type *)ck_alloc(sizeof(type)))
 
 /* CK_AUTO(ck_turn) *t: ck_turn_free(t) is called on every way out, unless CK_TAKE(t) took it. The

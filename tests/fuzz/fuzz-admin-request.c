@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct ck_admin_request request;
+	struct ck_admin_request request = { .name = "" };
 	struct ck_admin_answer answer;
 	struct ck_error err;
 

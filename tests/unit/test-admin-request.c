@@ -106,7 +106,8 @@ static void a_malformed_request_is_answered_with_what_is_wrong(void **state)
 	assert_int_equal(ck_admin_requests_take(f->requests, &taken), 0);
 	assert_int_equal(ck_admin_answer_fetch(f->place.dir, NAME, &got, &f->err), 1);
 	assert_false(got.done);
-	assert_string_equal(got.text, "line 2: expected verb evict or release");
+	assert_string_equal(got.text, "expected 'crikeep-wish 1', 'verb evict' or 'verb release', "
+				      "and 'entry' with a number: three lines, and nothing else");
 }
 
 static void what_is_not_a_small_file_is_refused(void **state)
@@ -236,6 +237,8 @@ static void only_the_exact_text_is_a_request(void **state)
 		"crikeep-wish 1\nverb evict\nentry 9999999999999999999\n",
 		"crikeep-wish 1\nverb  evict\nentry 1\n",
 		"crikeep-wish 1\nverb\nentry 1\n",
+		"crikeep-wish 1\nverb evict\nentry \n",
+		"crikeep-wish 1\nverb evict\nentry 1\n2\n",
 	};
 	struct ck_admin_request request;
 	struct ck_admin_answer answer;
