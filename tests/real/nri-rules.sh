@@ -152,12 +152,22 @@ H2() {
 	plugin 20-b -events RunPodSandbox,RemovePodSandbox
 	check 'a pod is stopped' cri stopp "$web"
 	plugin 30-c
-	check 'and removed' cri rmp "$web"
+	tell 20-b "RemovePodSandbox wait $d/go"
+	begin remove cri rmp "$web"
+	holds 20-b RemovePodSandbox web
+	plugin 40-d
+	let_go go
+	ended remove
+	check 'and removed' succeeded
 	check 'who had it in a list hears what it asked for' is \
 		"$(heard 10-a web), $(heard 20-b web)" \
 		'has StopPodSandbox, has RemovePodSandbox'
 	check 'who joined when it had stopped hears of the removal only' \
-		hears 30-c web 'has RemovePodSandbox'
+		until_ 10 hears 30-c web 'has RemovePodSandbox'
+	run db
+	check 'who joined when it was being removed hears of the next pod' \
+		until_ 10 hears 40-d db RunPodSandbox
+	check 'and nothing of it' hears 40-d web ''
 }
 
 H3() {
