@@ -26,6 +26,7 @@ include $(srcdir)/tests/fuzz/local.mk
 include $(srcdir)/tests/bench/local.mk
 include $(srcdir)/tests/real/local.mk
 include $(srcdir)/tests/packages/local.mk
+include $(srcdir)/tests/vm/local.mk
 
 # What does not depend on how it was compiled: left out of the sanitizers' runs.
 static_scripts = \
@@ -123,7 +124,7 @@ check-local: check-TESTS
 if !CMOCKA
 # while the Makefile is read, so that nothing is compiled first
 cmocka_goals = bench check check-am check-one check-packages check-programs check-quick \
-	check-real check-valgrind coverage distcheck
+	check-real check-valgrind check-vm coverage distcheck
 cmocka := $(if $(filter $(cmocka_goals),\
 	$(MAKECMDGOALS)),$(error make $(MAKECMDGOALS) needs cmocka. Install it \
 	(Debian: libcmocka-dev) and run configure again))
@@ -198,6 +199,10 @@ check-packages: dist
 	+@CK_TEST_LIMIT=1800 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(package_scripts)' \
 		check_PROGRAMS= check_LTLIBRARIES=
 
+check-vm: dist
+	+@CK_TEST_LIMIT=3600 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(vm_scripts)' \
+		check_PROGRAMS= check_LTLIBRARIES=
+
 coverage:
 	@$(call sub_build,build-coverage,CC='$(CC)' CFLAGS='-O0 -g --coverage' --enable-checks)
 	-+@$(MAKE) $(AM_MAKEFLAGS) -C build-coverage check
@@ -235,4 +240,7 @@ check-style:
 clean-local:
 	rm -rf build-asan build-tsan build-coverage build-fuzz build-deb build-rpm fuzz-*.input \
 		tests/real/go-cache tests/real/stage tests/real/tools tests/real/vendor-runtime \
-		tests/packages/base tests/packages/chroot tests/packages/installed
+		tests/packages/base tests/packages/chroot tests/packages/installed \
+		tests/vm/base.img tests/vm/built tests/vm/console tests/vm/heard \
+		tests/vm/included tests/vm/initrd tests/vm/packages tests/vm/qemu \
+		tests/vm/root tests/vm/vmlinuz
