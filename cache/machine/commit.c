@@ -24,7 +24,7 @@ uint64_t ck_kept_until(const struct ck_machine *m, const struct ck_entry *e)
 
 void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e)
 {
-	uint64_t due = ck_kept_until(m, e);
+	uint64_t until = ck_kept_until(m, e), due = until;
 	if ((e->wants | e->outstanding) & CK_WANT_INSPECT)
 		/* if no answer comes by then, none will */
 		due = e->in.kept.asked_at + m->rules.destroy_timeout;
@@ -33,6 +33,8 @@ void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e)
 	else if (e->in.kept.offer_at && e->in.kept.offer_at < due)
 		due = e->in.kept.offer_at;
 	ck_entry_schedule(m, e, due);
+	if (due == e->in.kept.offer_at)
+		e->row.due = until; /* who reads it takes it for the end of what is kept */
 }
 
 static void move_to_kept(struct ck_machine *m, struct ck_entry *e)
@@ -92,8 +94,7 @@ void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 	}
 	e->row.reason = CK_REASON_NONE;
 	ck_entry_move(m, e, CK_STATE_COMMITTED);
-	if (awaited)
-		ck_history_add(m, e, CK_WHAT_HANDED_BACK, 0, NULL);
+	ck_history_add(m, e, awaited ? CK_WHAT_HANDED_BACK : CK_WHAT_OFFERED, 0, NULL);
 	CK_FOR_TURNS (t, ck_pod_of(e)) {
 		if (!is_taken(m, e, t))
 			continue;
@@ -187,6 +188,8 @@ void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 			return;
 		}
 		keep(m, e);
+		if (at)
+			ck_history_add(m, e, CK_WHAT_OFFER_WAITS, 0, NULL);
 		e->in.kept.offer_at = at;
 		ck_kept_schedule(m, e);
 	}

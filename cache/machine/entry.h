@@ -203,13 +203,15 @@ static inline bool ck_state_visible(enum ck_state state)
 	X(START_BEGUN, 26, "its start was requested") \
 	X(START_FAILED, 27, "it was not started") /* grpc, or detail */ \
 	X(START_LOST, 28, "its start ended without an answer") \
-	X(START_UNHEARD, 29, "it was started, and its caller had gone by then")
+	X(START_UNHEARD, 29, "it was started, and its caller had gone by then") \
+	X(OFFER_WAITS, 30, "many became ready at once, so it is listed a little later") \
+	X(OFFERED, 31, "listed for the kubelet, because no caller waited")
 
 enum ck_what {
 #define CK_WHAT_ENUM(name, value, text) CK_WHAT_##name = value,
 	CK_WHATS(CK_WHAT_ENUM)
 #undef CK_WHAT_ENUM
-		CK_WHAT_MAX = CK_WHAT_START_UNHEARD,
+		CK_WHAT_MAX = CK_WHAT_OFFERED,
 };
 const char *ck_what_text(enum ck_what what);
 /* of a row whose request cannot be compared with any other: the key file was lost (K31) */

@@ -119,11 +119,16 @@ static bool says_more_than_that_it_was_asked_for(const struct story *story,
 	       line->what != CK_WHAT_CALLER_GONE;
 }
 
+static bool last_said(const struct story *story, enum ck_what what)
+{
+	const struct ck_history_row *line = newest(story, says_more_than_that_it_was_asked_for);
+	return line && line->what == what;
+}
+
 /* it is kept because a required plugin was absent when it was last asked for */
 static bool lacks_plugin(const struct story *story)
 {
-	const struct ck_history_row *line = newest(story, says_more_than_that_it_was_asked_for);
-	return line && line->what == CK_WHAT_PLUGIN_ABSENT;
+	return last_said(story, CK_WHAT_PLUGIN_ABSENT);
 }
 
 static bool is_restart(const struct story *story, const struct ck_history_row *line)
@@ -179,6 +184,12 @@ static void tell_start(const struct story *story)
 	}
 }
 
+static bool is_hand_over(const struct story *story, const struct ck_history_row *line)
+{
+	(void)story;
+	return line->what == CK_WHAT_HANDED_BACK || line->what == CK_WHAT_OFFERED;
+}
+
 static void tell_committed(const struct story *story)
 {
 	const struct ck_row *row = story->row;
@@ -188,10 +199,15 @@ static void tell_committed(const struct story *story)
 		tell_start(story);
 		return;
 	}
-	fprintf(story->out, row->flags & CK_ENTRY_DELIVERED
-				    ? " It belongs to the kubelet, which received the answer."
-				    : " It belongs to the kubelet. It is not known whether the "
-				      "answer was received.");
+	const struct ck_history_row *line = newest(story, is_hand_over);
+	if (row->flags & CK_ENTRY_DELIVERED)
+		fprintf(story->out, " It belongs to the kubelet, which received the answer.");
+	else if (line && line->what == CK_WHAT_OFFERED)
+		fprintf(story->out, " It belongs to the kubelet, which finds it in its lists: no "
+				    "caller was still waiting for it when it was created.");
+	else
+		fprintf(story->out, " It belongs to the kubelet. It is not known whether the "
+				    "answer was received.");
 	tell_start(story);
 	if (row->state == CK_STATE_ENDED)
 		fprintf(story->out, " It has stopped since then and is never handed back again.");
@@ -389,6 +405,24 @@ static void tell_next_without_owner(const struct story *story)
 		plans[story->row->state]);
 }
 
+static void tell_next_of_kept(const struct story *story, const char *at)
+{
+	if (other_key(story)) {
+		fprintf(story->out, " Next: it was " CK_OTHER_KEY ", so no request can be "
+				    "compared with its request; the next one evicts it.");
+	} else if (last_said(story, CK_WHAT_OFFER_WAITS)) {
+		fprintf(story->out, " Next: it is listed for the kubelet soon: many became ready "
+				    "at once, and are listed one after another.");
+	} else {
+		fprintf(story->out, " Next: an identical request gets it%s;",
+			lacks_plugin(story) ? " once that plugin is connected" : "");
+		if (story->row->due)
+			fprintf(story->out, " if none comes, it is evicted %s.", at);
+		else
+			fprintf(story->out, " one is waiting now, so it does not expire.");
+	}
+}
+
 static void tell_next(const struct story *story)
 {
 	const struct ck_row *row = story->row;
@@ -397,7 +431,10 @@ static void tell_next(const struct story *story)
 	switch (row->state) {
 	case CK_STATE_CREATING:
 		fprintf(story->out, " Next: when it is ready, a waiting request gets it; "
-				    "if none is waiting, it is kept.");
+				    "if none is waiting, it is %s.",
+			row->key->kind == CK_SANDBOX
+				? "listed for the kubelet, or kept with hand_back: repeat"
+				: "kept");
 		if (row->due)
 			fprintf(story->out,
 				" Without an answer from the runtime, its outcome counts as "
@@ -411,17 +448,7 @@ static void tell_next(const struct story *story)
 			at);
 		break;
 	case CK_STATE_KEPT:
-		if (other_key(story)) {
-			fprintf(story->out, " Next: it was " CK_OTHER_KEY ", so no request can be "
-					    "compared with its request; the next one evicts it.");
-			break;
-		}
-		fprintf(story->out, " Next: an identical request gets it%s;",
-			lacks_plugin(story) ? " once that plugin is connected" : "");
-		if (row->due)
-			fprintf(story->out, " if none comes, it is evicted %s.", at);
-		else
-			fprintf(story->out, " one is waiting now, so it does not expire.");
+		tell_next_of_kept(story, at);
 		break;
 	case CK_STATE_COMMITTING:
 		fprintf(story->out, " Next: when all plugins have agreed, a waiting request gets "

@@ -50,6 +50,7 @@ struct plan { /* what differs from a plain sandbox */
 	bool imported, other_boot, other_key;
 	const char *request; /* file to take a fingerprint of */
 	const char *why;     /* what asked for its end, as in the history */
+	enum ck_what last;   /* the last line of its history */
 };
 
 #define ID_API "9f3a4b21c0de9f3a4b21c0de9f3a4b21c0de9f3a4b21c0de9f3a4b21c0deffff"
@@ -214,6 +215,25 @@ static const struct plan twins[] = {
 	  .other_key = true },
 };
 
+static const struct plan offers[] = {
+	{ .namespace = "prod",
+	  .pod = "waits",
+	  .state = CK_STATE_KEPT,
+	  .id = ID_API,
+	  .requests = 1,
+	  .age = 20,
+	  .due = 582,
+	  .last = CK_WHAT_OFFER_WAITS },
+	{ .namespace = "prod",
+	  .pod = "listed",
+	  .state = CK_STATE_COMMITTED,
+	  .flags = CK_ENTRY_TOLD,
+	  .id = ID_TWO,
+	  .requests = 1,
+	  .age = 20,
+	  .last = CK_WHAT_OFFERED },
+};
+
 static void must(int r, const struct ck_error *err, const char *what)
 {
 	if (r >= 0)
@@ -313,6 +333,8 @@ static void add(const struct plan *plan)
 		note(row, CK_WHAT_MOVED, CK_STATE_CREATING, CK_STATE_UNKNOWN, 0, NULL);
 	if (plan->told && plan->state == CK_STATE_KEPT)
 		note(row, CK_WHAT_ANSWER_LOST, 0, 0, 0, "\x1b[7mthe stream\nended");
+	if (plan->last)
+		note(row, plan->last, 0, 0, 0, NULL);
 }
 
 /* creations that failed: no row is left of them */
@@ -434,6 +456,7 @@ static void fill(const char *scene)
 	} scenes[] = { { "states", states, CK_COUNT(states) },
 		       { "hostile", hostile, CK_COUNT(hostile) },
 		       { "twins", twins, CK_COUNT(twins) },
+		       { "offers", offers, CK_COUNT(offers) },
 		       { "empty", NULL, 0 } };
 	struct ck_error err;
 	must(ck_store_begin(store, &err), &err, "begin");

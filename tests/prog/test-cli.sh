@@ -176,6 +176,10 @@ some_missing() {
 check 'what exists is shown although another does not' some_missing
 db twins hold
 golden explain-other-key 0 explain two
+db offers hold
+golden explain-offer-waits 0 explain waits
+golden explain-offered 0 explain listed
+golden history-offered 0 history
 db states
 a_number_is_a_row() { # 77 begins the id of entry 4, and 02 is no row number
 	local command

@@ -250,6 +250,8 @@ static void k02_a_crowd_of_sandboxes_is_offered_little_by_little(void **state)
 	world_inspected(w, 0, true); /* whoever asks for one need not wait for its turn */
 	hooks_agree();
 	assert_int_equal(outcome(crowd), CK_HAND_BACK);
+	/* people are told when it expires; that it is offered before is in its history */
+	assert_true(world_entry(w, at_once)->row.due > w->now + crowd * CK_OFFER_GAP);
 	for (int i = at_once; i < crowd - 1; i++) {
 		world_time(w, CK_OFFER_GAP - 1);
 		assert_false(is_shown(i));
