@@ -64,7 +64,7 @@ static const struct argp_option options[] = {
 	{ "policy", OPT_POLICY, "POLICY", 0, "Policy to simulate: none, ram, crikeep or all [all]",
 	  0 },
 	{ "hand-back", OPT_HAND_BACK, "HOW", 0,
-	  "Setting of crikeep: repeat, or offer (late sandboxes are listed at once) [repeat]", 0 },
+	  "Setting of crikeep: offer (late sandboxes are listed at once), or repeat [offer]", 0 },
 	{ "restart-at", OPT_RESTART, "SPAN", 0,
 	  "Restart the runtime after SPAN, and with it whatever keeps results", 0 },
 	{ "kubelet-restart-at", OPT_KUBELET_RESTART, "SPAN", 0, "Restart the kubelet after SPAN",
@@ -89,7 +89,7 @@ static const char doc[] =
 	"  crikeep simulate --create 5s --deadline 2s --pods 20\n"
 	"  crikeep simulate --create 150s --deadline 2m --give-up 1h --plot node.svg\n"
 	"  crikeep simulate --slow container --policy none --pods 1 --trace\n"
-	"  crikeep simulate --hand-back offer --restart-at 10s -o json";
+	"  crikeep simulate --hand-back repeat --restart-at 10s -o json";
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
@@ -250,6 +250,7 @@ int ck_cmd_simulate(int argc, char **argv)
 			.jitter = 0.1,
 			.slow = { [CK_SANDBOX] = true, [CK_CONTAINER] = true },
 			.deadline = 2 * CK_NS_PER_S,
+			.hand_back = CK_OFFER, /* as crikeepd */
 			.give_up = 600 * CK_NS_PER_S,
 			.pods = 20,
 			.containers = 1,

@@ -27,7 +27,7 @@
 #define CALLS    50000u /* before memory is looked at once more */
 
 /* as it is, not as tests want it */
-static const char *const flags[] = { "--log-level", "info", NULL };
+static const char *const flags[] = { "--log-level=info", "--hand-back=repeat", NULL };
 
 /* ---- nginx ----------------------------------------------------------------------------------- */
 

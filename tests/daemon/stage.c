@@ -25,6 +25,13 @@ int stage_set_up(void **state)
 	return 0;
 }
 
+int stage_set_up_repeat(void **state)
+{
+	int r = stage_set_up(state);
+	((struct stage *)*state)->w.repeat = true;
+	return r;
+}
+
 int stage_tear_down(void **state)
 {
 	stage_fini(*state);

@@ -16,6 +16,9 @@ void stage_fini(struct stage *s);
 int stage_set_up(void **state); /* *state is a stage */
 int stage_tear_down(void **state);
 #define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, stage_set_up, stage_tear_down)
+int stage_set_up_repeat(void **state); /* what is late is kept for the same request */
+#define ON_REPEAT_STAGE(test) \
+	cmocka_unit_test_setup_teardown(test, stage_set_up_repeat, stage_tear_down)
 
 /* stage_start - everything, in the order in which a node does it. @simulator, @flags: as for
  * world_sim() and world_daemon() */
@@ -24,6 +27,7 @@ void stage_kill(struct stage *s);  /* kill -9 of crikeepd, and its clients' conn
 void stage_again(struct stage *s); /* its next life, with new clients */
 void stage_leave(struct stage *s); /* the clients go */
 
-/* stage_keep - the sandbox "late" is made too late: it is kept. Its id, by the unfiltered socket */
+/* stage_keep - with world.repeat: the sandbox "late" is made too late, and kept. Its id, by the
+ * unfiltered socket */
 void stage_keep(struct stage *s, char *ret_id);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is finished too late: kept, hidden from every call, handed back, given up. */
+/* What is finished too late: offered, or kept, hidden from every call, handed back, given up. */
 #include <string.h>
 
 #include "tests/daemon/stage.h"
@@ -226,32 +226,42 @@ static void an_unknown_call_is_the_runtimes_business(void **state)
 	cri_end(&call);
 }
 
-static void offered_sandboxes_are_shown_when_they_exist(void **state)
+/* without a flag, a configuration file or another request */
+static void a_late_sandbox_is_listed_when_it_exists_and_is_the_answer_to_a_repeat(void **state)
 {
 	struct stage *s = *state;
-	static const char *const flags[] = { "--hand-back", "offer", NULL };
-	stage_start(s, "create=800ms", flags);
+	char offered[POD_ID], id[POD_ID];
+	stage_start(s, "create=800ms", NULL);
 	assert_int_equal(pod_run(&s->kubelet, "late", 0, "300m", NULL), CK_GRPC_DEADLINE_EXCEEDED);
-	world_until_logged(&s->w, "COMMITTING -> COMMITTED", 10);
+	assert_int_equal(pod_n(&s->kubelet), 0); /* while it is made */
+	world_until_logged(&s->w, "sandbox ns/late attempt 0: listed for the kubelet", 10);
 	assert_int_equal(pod_n(&s->kubelet), 1);
+	pod_id_of(&s->kubelet, 0, offered);
+	assert_int_equal(cri_do_id(&s->kubelet, "PodSandboxStatus", offered), CK_GRPC_OK);
+	assert_int_equal(pod_create(&s->kubelet, offered, "late", 0, "5S", NULL), CK_GRPC_OK);
+	assert_int_equal(pod_run(&s->kubelet, "late", 0, "5S", id), CK_GRPC_OK);
+	assert_string_equal(id, offered);
+	assert_int_equal(world_count(&s->w, "begin sandbox"), 1);
+	assert_int_equal(cri_do_id(&s->kubelet, "RemovePodSandbox", offered), CK_GRPC_OK);
+	assert_int_equal(pod_n(&s->agent), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ON_STAGE(a_late_sandbox_is_handed_back_to_the_same_request),
+		ON_REPEAT_STAGE(a_late_sandbox_is_handed_back_to_the_same_request),
 		ON_STAGE(a_repetition_that_waits_has_it_the_moment_it_exists),
-		ON_STAGE(a_caller_with_a_short_deadline_is_handed_it_too),
-		ON_STAGE(what_is_kept_is_hidden_from_every_call),
-		ON_STAGE(another_attempt_is_made_after_the_first_one_is_stopped),
-		ON_STAGE(what_nobody_asks_for_is_gone_after_the_ttl),
+		ON_REPEAT_STAGE(a_caller_with_a_short_deadline_is_handed_it_too),
+		ON_REPEAT_STAGE(what_is_kept_is_hidden_from_every_call),
+		ON_REPEAT_STAGE(another_attempt_is_made_after_the_first_one_is_stopped),
+		ON_REPEAT_STAGE(what_nobody_asks_for_is_gone_after_the_ttl),
 		ON_STAGE(a_late_container_is_handed_back_and_starts),
 		ON_STAGE(an_answer_nobody_read_is_given_again),
 		ON_STAGE(a_failure_is_told_to_all_and_not_kept),
 		ON_STAGE(another_request_for_what_runs_is_refused_by_the_names_of_what_differs),
-		ON_STAGE(v1alpha2_and_v1_share_what_is_kept),
+		ON_REPEAT_STAGE(v1alpha2_and_v1_share_what_is_kept),
 		ON_STAGE(an_unknown_call_is_the_runtimes_business),
-		ON_STAGE(offered_sandboxes_are_shown_when_they_exist),
+		ON_STAGE(a_late_sandbox_is_listed_when_it_exists_and_is_the_answer_to_a_repeat),
 	};
 	return CK_TEST_MAIN(tests);
 }

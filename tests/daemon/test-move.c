@@ -417,6 +417,7 @@ static int set_up(void **state)
 	struct move *m = calloc(1, sizeof(*m));
 	assert_non_null(m);
 	stage_init(&m->s);
+	m->s.w.repeat = true;
 	*state = m;
 	return 0;
 }

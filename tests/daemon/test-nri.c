@@ -145,6 +145,30 @@ static void a_pods_life_is_told(void **state)
 	plugin_ends(plugin);
 }
 
+/* before any other request: a kubelet takes it from its list, and starts containers in it (K2) */
+static void a_late_pod_is_told_when_it_is_offered(void **state)
+{
+	struct stage *s = *state;
+	char pod[POD_ID], id[POD_ID];
+	stage_start(s, "create=500ms", nri_flags(s));
+	pid_t plugin = plugin_start();
+	until_heard("Synchronize ");
+	assert_int_equal(pod_run(&s->kubelet, "late", 0, "200m", NULL), CK_GRPC_DEADLINE_EXCEEDED);
+	world_until_logged(&s->w, "sandbox ns/late attempt 0: listed for the kubelet", 10);
+	assert_int_equal(pod_n(&s->kubelet), 1);
+	pod_id_of(&s->kubelet, 0, pod);
+	until_heard(line_of("RunPodSandbox", pod));
+	assert_int_equal(pod_run(&s->kubelet, "late", 0, "20S", id), CK_GRPC_OK);
+	assert_string_equal(id, pod);
+	assert_int_equal(cri_do_id(&s->kubelet, "StopPodSandbox", pod), CK_GRPC_OK);
+	until_heard(line_of("StopPodSandbox", pod));
+	char *text = world_file(heard), *told = strstr(text, "RunPodSandbox");
+	assert_null(strstr(told + 1, "RunPodSandbox")); /* nor by the answer */
+	free(text);
+	kill(plugin, SIGKILL);
+	assert_int_equal(waitpid(plugin, NULL, 0), plugin);
+}
+
 static void after_a_restart_what_there_is_is_listed(void **state)
 {
 	struct stage *s = *state;
@@ -310,6 +334,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		ON_STAGE(a_pods_life_is_told),
+		ON_STAGE(a_late_pod_is_told_when_it_is_offered),
 		ON_STAGE(after_a_restart_what_there_is_is_listed),
 		ON_STAGE(after_a_restart_a_start_is_told_and_a_stopped_pod_is_listed),
 		ON_STAGE(without_nri_nobody_can_dial),

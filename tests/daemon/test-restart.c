@@ -337,15 +337,16 @@ static void a_socket_that_was_passed_stays_while_it_is_started_anew(void **state
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ON_STAGE(killed_while_kept_it_hands_back_the_same_sandbox),
+		ON_REPEAT_STAGE(killed_while_kept_it_hands_back_the_same_sandbox),
 		ON_STAGE(killed_while_creating_and_rolled_back_it_is_made_once_more),
 		ON_STAGE(killed_again_and_again_it_is_made_once_more_all_the_same),
-		ON_STAGE(killed_while_creating_and_finished_after_the_restart_it_is_found_and_kept),
-		ON_STAGE(killed_while_evicting_it_goes_on_evicting),
+		ON_REPEAT_STAGE(
+			killed_while_creating_and_finished_after_the_restart_it_is_found_and_kept),
+		ON_REPEAT_STAGE(killed_while_evicting_it_goes_on_evicting),
 		ON_STAGE(killed_just_after_its_answer_a_container_can_be_started),
-		ON_STAGE(runtime_killed_while_kept_it_hands_back_the_same_sandbox),
+		ON_REPEAT_STAGE(runtime_killed_while_kept_it_hands_back_the_same_sandbox),
 		ON_STAGE(runtime_killed_while_creating_it_is_made_again_for_who_waits),
-		ON_STAGE(a_damaged_database_is_set_aside_and_nothing_is_destroyed),
+		ON_REPEAT_STAGE(a_damaged_database_is_set_aside_and_nothing_is_destroyed),
 		ON_STAGE(told_to_end_it_answers_who_waits_for_what_is_being_made),
 		ON_STAGE(told_to_end_it_takes_no_new_call_and_leaves_no_socket),
 		ON_STAGE(reloaded_it_takes_over_what_may_change),

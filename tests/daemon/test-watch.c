@@ -17,8 +17,10 @@ struct fixture {
 	struct cri_call shown, all; /* events on the kubelet's socket; on that of node agents */
 };
 
-static void start(struct fixture *f, const char *simulator)
+/* @repeat: a late sandbox is kept for the same request, not offered */
+static void start(struct fixture *f, const char *simulator, bool repeat)
 {
+	f->stage.w.repeat = repeat;
 	stage_start(&f->stage, simulator, NULL);
 	cri_open(&f->watcher, f->stage.w.cri);
 	cri_start(&f->watcher, &f->shown, "GetContainerEvents", NULL, NULL);
@@ -62,7 +64,7 @@ static void a_late_sandbox_is_told_of_when_it_is_handed_back(void **state)
 {
 	struct fixture *f = *state;
 	char id[POD_ID];
-	start(f, "create=500ms");
+	start(f, "create=500ms", true);
 	assert_int_equal(pod_run(&f->stage.kubelet, "late", 0, "200m", NULL),
 			 CK_GRPC_DEADLINE_EXCEEDED);
 	cri_wait_messages(&f->all, 2); /* CREATED, STARTED */
@@ -78,11 +80,26 @@ static void a_late_sandbox_is_told_of_when_it_is_handed_back(void **state)
 	assert_int_equal(world_metric(&f->stage.w, "crikeepd_events_total{what=\"made\"}"), 2);
 }
 
+static void a_late_sandbox_is_told_of_when_it_is_offered(void **state)
+{
+	struct fixture *f = *state;
+	char id[POD_ID];
+	start(f, "create=500ms", false);
+	assert_int_equal(pod_run(&f->stage.kubelet, "late", 0, "200m", NULL),
+			 CK_GRPC_DEADLINE_EXCEEDED);
+	cri_wait_messages(&f->shown, 2); /* without another request */
+	assert_int_equal(pod_n(&f->stage.kubelet), 1);
+	pod_id_of(&f->stage.kubelet, 0, id);
+	last_is(&f->shown, 2, id, STARTED);
+	assert_int_equal(cri_do_id(&f->stage.kubelet, "StopPodSandbox", id), CK_GRPC_OK);
+	last_is(&f->shown, 3, id, STOPPED);
+}
+
 static void what_nobody_asked_for_again_is_never_told_of(void **state)
 {
 	struct fixture *f = *state;
 	char id[POD_ID];
-	start(f, "create=500ms");
+	start(f, "create=500ms", true);
 	assert_int_equal(pod_run(&f->stage.kubelet, "late", 0, "200m", NULL),
 			 CK_GRPC_DEADLINE_EXCEEDED);
 	world_until_logged(&f->stage.w, "CREATING -> KEPT", 10);
@@ -102,7 +119,7 @@ static void creations_in_time_are_told_of_once(void **state)
 	struct fixture *f = *state;
 	char id[PODS][POD_ID], container[POD_ID];
 	unsigned n = 0;
-	start(f, "create=0s");
+	start(f, "create=0s", false);
 	for (unsigned i = 0; i < PODS; i++) {
 		char name[16];
 		snprintf(name, sizeof(name), "pod%u", i);
@@ -128,7 +145,7 @@ static void a_container_s_life_is_told_in_order(void **state)
 {
 	struct fixture *f = *state;
 	char sandbox[POD_ID], id[POD_ID];
-	start(f, "create=0s");
+	start(f, "create=0s", false);
 	assert_int_equal(pod_run(&f->stage.kubelet, "web", 0, "20S", sandbox), CK_GRPC_OK);
 	last_is(&f->shown, 2, sandbox, STARTED);
 	assert_int_equal(pod_create(&f->stage.kubelet, sandbox, "web", 0, "20S", id), CK_GRPC_OK);
@@ -148,7 +165,7 @@ static void a_runtime_that_dies_ends_the_stream_and_is_listened_to_again(void **
 	struct fixture *f = *state;
 	struct cri_call again;
 	char id[POD_ID];
-	start(f, "create=0s");
+	start(f, "create=0s", false);
 	world_kill(&f->stage.w.sim, SIGKILL);
 	cri_wait(&f->shown);
 	assert_int_equal(f->shown.status.code, CK_GRPC_UNAVAILABLE);
@@ -168,6 +185,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WATCHED(a_late_sandbox_is_told_of_when_it_is_handed_back),
+		WATCHED(a_late_sandbox_is_told_of_when_it_is_offered),
 		WATCHED(what_nobody_asked_for_again_is_never_told_of),
 		WATCHED(creations_in_time_are_told_of_once),
 		WATCHED(a_container_s_life_is_told_in_order),

@@ -142,6 +142,8 @@ static void start_daemon(struct world *w, const char *const *flags)
 					"debug",       "--config",     w->config,     "--set",
 					"stop_wait=1s" };
 	size_t n = 17;
+	if (w->repeat)
+		argv[n++] = "--hand-back=repeat";
 	for (size_t i = 0; flags && flags[i]; i++) {
 		assert_true(n < FLAGS_MAX - 1);
 		argv[n++] = flags[i];

@@ -19,6 +19,7 @@ struct world {
 	char config[WORLD_PATH]; /* empty, unless the test writes it */
 	char log[WORLD_PATH]; /* crikeepd's standard error, appended to by each life */
 	int log_fd;           /* its standard error, instead of log; 0: log. Borrowed */
+	bool repeat;          /* with --hand-back=repeat; false: crikeepd's default, offer */
 	void (*before)(void); /* called where crikeepd is about to be; NULL: nothing */
 	pid_t daemon, sim;    /* 0: not running */
 };

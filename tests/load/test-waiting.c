@@ -197,7 +197,7 @@ static void waiting_creates_end_in_one_id_each(void **state)
 
 static void what_nobody_asks_for_again_is_gone_after_the_ttl(void **state)
 {
-	static const char *const flags[] = { "--ttl", "1s", NULL };
+	static const char *const flags[] = { "--ttl=1s", "--hand-back=repeat", NULL };
 	static const char *const left[] = {
 		"crikeep_entries{kind=\"sandbox\",state=\"creating\"}",
 		"crikeep_entries{kind=\"sandbox\",state=\"kept\"}",

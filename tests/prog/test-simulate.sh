@@ -62,12 +62,12 @@ check 'crikeep makes each resource once, over many deadlines' made_once --create
 check 'crikeep makes each resource once, longer than a result in memory lives' \
 	made_once --create 260s --deadline 120s --give-up 1h
 check 'crikeep makes each resource once, three containers in each pod' made_once --containers 3
-check 'crikeep makes each resource once, sandboxes offered' made_once --hand-back offer
+check 'crikeep makes each resource once, sandboxes kept' made_once --hand-back repeat
 check 'crikeep makes each resource once, the kubelet restarts' made_once --kubelet-restart-at 7s
 check 'crikeep makes each resource once, with more chance' made_once --jitter 90% --pods 60 --seed 7
 
 kept_over_restart() { # 9 s: every sandbox is complete and kept, and nothing is being made
-	made_once --restart-at 9s
+	made_once --hand-back repeat --restart-at 9s
 }
 check 'crikeep keeps what was complete when the runtime restarts' kept_over_restart
 
@@ -134,16 +134,21 @@ check 'crikeep answers a request that waits, ram at the next one' answered_at_on
 
 offered() {
 	local repeated
-	simulate --policy crikeep && repeated=$(value crikeep ready_seconds.p50)
-	simulate --policy crikeep --hand-back offer &&
+	simulate --policy crikeep --hand-back repeat &&
+		repeated=$(value crikeep ready_seconds.p50)
+	simulate --policy crikeep &&
 		less "$(value crikeep ready_seconds.p50)" "$repeated"
 }
 check 'crikeep: an offered sandbox is taken from the list' offered
 
 given_up() {
 	for at in 3s 8s 16s 24s; do
-		simulate --give-up $at && is crikeep never_ready 20 && no_leaks crikeep &&
-			no_leaks ram || return
+		simulate --hand-back repeat --give-up $at && is crikeep never_ready 20 &&
+			no_leaks crikeep && no_leaks ram || return
+	done
+	for at in 3s 8s 16s; do # offered, and removed by the kubelet
+		simulate --policy crikeep --give-up $at && is crikeep never_ready 20 &&
+			no_leaks crikeep || return
 	done
 }
 check 'nothing is left of pods that were given up' given_up

@@ -57,7 +57,8 @@ restage() { # crikeepd, from the beginning
 crikeepd_start() {
 	"$crikeepd" --runtime="unix://$d/relay.sock" --listen="$d/cri.sock" \
 		--unfiltered="$d/all.sock" --metrics= --state-dir="$d/kept" --ttl="$ttl" \
-		--set=log.target=stderr --set=nri.enabled=true --set=nri.socket="$d/nri.sock" \
+		--hand-back=repeat --set=log.target=stderr \
+		--set=nri.enabled=true --set=nri.socket="$d/nri.sock" \
 		--set=nri.plugin_dir= --set=nri.config_dir= \
 		--set=nri.registration_timeout=30s --set=nri.request_timeout=15s \
 		"${options[@]}" 2>>"$d/crikeepd.log" </dev/null &

@@ -13,7 +13,7 @@
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
-scenarios='plain_use late_sandbox waiting_sandbox next_attempt next_attempt_early
+scenarios='plain_use offered_sandbox late_sandbox waiting_sandbox next_attempt next_attempt_early
 	unwanted_sandbox evicted_by_hand full_disk late_container next_container_attempt
 	unwanted_container late_start killed_while_starting
 	dropped_connection frozen_container frozen_and_removed
@@ -25,6 +25,7 @@ scenarios='plain_use late_sandbox waiting_sandbox next_attempt next_attempt_earl
 
 [ "${1:-}" = inside ] || [ "$(id -u)" -ne 0 ] || need relay crictl
 enter "$@"
+more=(--hand-back=repeat) # most look at what is kept
 
 refused() { # COMMAND...: whatever it is about
 	try "$@"
@@ -115,6 +116,26 @@ late_sandbox() {
 	check 'it was created once' is "$(creations web sandbox)" 1
 	check 'it is seen now, and alone' only_pod "$id"
 	check 'it can be inspected' cri inspectp "$id"
+	check 'it can be stopped' cri stopp "$id"
+	check 'it can be removed' cri rmp "$id"
+	check 'nothing is left' nothing_left
+}
+
+# crikeepd's default
+offered_sandbox() {
+	more=()
+	stage || return
+	slow 'web create 6'
+	try cri runp -T 1s "$(pod web)"
+	check 'the request runs into its deadline' timed_out
+	id=$(begun web sandbox)
+	check 'once it runs it is seen, and alone, without another request' until_ 15 only_pod "$id"
+	try cri create -T 5s "$id" "$(container main)" "$(pod web)"
+	check 'a container is created in it' is $status 0
+	check 'which starts' cri start "$out"
+	try cri runp -T 1s "$(pod web)"
+	check 'the same request gets that id' answered "$id"
+	check 'it was created once' is "$(creations web sandbox)" 1
 	check 'it can be stopped' cri stopp "$id"
 	check 'it can be removed' cri rmp "$id"
 	check 'nothing is left' nothing_left

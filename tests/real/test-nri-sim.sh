@@ -73,7 +73,8 @@ crikeepd_start() {
 		--set=nri.plugin_dir= --set=nri.config_dir=
 		--set=nri.registration_timeout=30s --set=nri.request_timeout=15s)
 	"$crikeepd" --runtime="$runtime" --listen="$d/cri.sock" --unfiltered="$d/all.sock" \
-		--metrics= --state-dir="$d/kept" --ttl="$ttl" --set=log.target=stderr \
+		--metrics= --state-dir="$d/kept" --ttl="$ttl" --hand-back=repeat \
+		--set=log.target=stderr \
 		"${with[@]}" "${options[@]}" 2>>"$d/crikeepd.log" </dev/null &
 	crikeepd_pid=$!
 	until_ 10 answers

@@ -25,6 +25,7 @@ trap 'rm -rf "$stage_dir"' EXIT
 # ---- the stage: crictl -> crikeepd -> the simulated runtime ------------------------------------
 
 socket=sim.sock
+more=(--hand-back=repeat) # it is looked at while it is kept
 
 sim_start() {
 	"$crikeep_sim" "listen=$d/sim.sock,log=$d/sim.log,state=$d/sim.state,$1" 2>>"$d/sim.err" \

@@ -500,7 +500,7 @@ static void removed(struct ck_simulation *sim, struct ck_simulation_object *obje
 
 const struct ck_simulation_policy ck_simulation_policy_crikeep = {
 	.name = "crikeep",
-	.meaning = "kept in a database for the same request, repeated or waiting",
+	.meaning = "kept in a database until the kubelet has it, or wants something else",
 	.open = open_cache,
 	.close = close_cache,
 	.done = done,

@@ -94,7 +94,7 @@ const struct ck_conf_key ck_conf_keys[] = {
 	  .help = "how long a removal may take before it has failed" },
 	{ "cache.mode", WORD(mode, modes, CK_MODE_NORMALIZED),
 	  .help = "which requests are the same: normalized, identity, strict" },
-	{ "cache.hand_back", WORD(hand_back, hand_backs, CK_REPEAT), FLAG("hand-back", "HOW"),
+	{ "cache.hand_back", WORD(hand_back, hand_backs, CK_OFFER), FLAG("hand-back", "HOW"),
 	  .help = "how to hand over late sandboxes: repeat (to a repeated request), offer (in "
 		  "lists)" },
 	{ "cache.on_annotation_change",
