@@ -439,7 +439,8 @@ const char *ck_nri_get_text(struct ck_nri_message *message, const char *path, si
 int ck_nri_get_number(struct ck_nri_message *message, const char *path, size_t i,
 		      int64_t *ret_number)
 {
-	return ck_message_get_number(message, path, i, ret_number);
+	int64_t unused;
+	return ck_message_get_number(message, path, i, ret_number ? ret_number : &unused);
 }
 
 struct ck_nri_message *ck_nri_get_item(struct ck_nri_message *message, const char *path, size_t i)

@@ -401,8 +401,9 @@ size_t ck_nri_get_count(struct ck_nri_message *message, const char *path);
 /* ck_nri_get_text - number @i of a list; of what is no list, 0. Borrowed until
  * ck_nri_message_free(). NULL: it is not set.   Since: 0.1 */
 const char *ck_nri_get_text(struct ck_nri_message *message, const char *path, size_t i);
-/* ck_nri_get_number - Return: 1; 0: it is not set, and *@ret_number is 0. What is not Optional...
- * is set with the message that it is in.   Since: 0.1 */
+/* ck_nri_get_number - @ret_number: NULL to ask only whether it is set. Return: 1; 0: it is not set,
+ * and *@ret_number is 0. What is not Optional... is set with the message that it is in.
+ * Since: 0.1 */
 int ck_nri_get_number(struct ck_nri_message *message, const char *path, size_t i,
 		      int64_t *ret_number);
 /* ck_nri_get_item - message @i of a list; of a map it has "key" and "value". NULL: it is not set.

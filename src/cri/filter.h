@@ -3,8 +3,8 @@
 #define CK_CRI_FILTER_H
 /*
  * Objects in answers. Hidden objects are cut out of the wire form, and so is the annotation that is
- * crikeep's own. Everything else is copied byte
- * for byte, so fields that this code does not know survive. Pure: bytes in, bytes out.
+ * crikeep's own. Everything else is copied byte for byte, so fields that this code does not know
+ * survive. Pure: bytes in, bytes out.
  */
 #include "src/base/bytes.h"
 #include "src/cri/calls.h"

@@ -293,24 +293,28 @@ static void step_start_begin(struct world *w, const struct step *s)
 	o->exempt = o->exempt || w->lags;
 }
 
-static void step_start_end(struct world *w, const struct step *s)
+/* @how: as it ends; @unheard: it runs, although that is not known */
+static void start_ends(struct world *w, struct object *o, unsigned how, bool unheard)
 {
-	int i = pick(w, s->a, is_starting);
-	if (i < 0 || w->objects[i].starting != w->life)
-		return;
-	struct object *o = &w->objects[i];
 	bool ready = o->condition == CK_CONDITION_READY && !o->stopping;
-	enum ck_start_end end = s->b % 4 == 3             ? CK_START_OPEN
-				: !ready || s->b % 4 == 2 ? CK_START_REFUSED
-				: s->b % 4                ? CK_START_TOO_LATE
-							  : CK_START_HEARD;
+	enum ck_start_end end = how % 4 == 3             ? CK_START_OPEN
+				: !ready || how % 4 == 2 ? CK_START_REFUSED
+				: how % 4                ? CK_START_TOO_LATE
+							 : CK_START_HEARD;
 	world_say(w, "  the start of %s ends: %d", o->id, (int)end);
 	o->starting = 0;
 	o->unheard = end == CK_START_TOO_LATE;
 	if (end == CK_START_HEARD || end == CK_START_TOO_LATE ||
-	    (end == CK_START_OPEN && ready && s->c & 1))
+	    (end == CK_START_OPEN && ready && unheard))
 		o->condition = CK_CONDITION_RUNNING;
 	ck_start_end(w->cache, o->id, end, CK_GRPC_UNKNOWN);
+}
+
+static void step_start_end(struct world *w, const struct step *s)
+{
+	int i = pick(w, s->a, is_starting);
+	if (i >= 0 && w->objects[i].starting == w->life)
+		start_ends(w, &w->objects[i], s->b, s->c & 1);
 }
 
 static void step_die(struct world *w, const struct step *s)
@@ -629,6 +633,9 @@ void step_drain(struct world *w)
 	world_say(w, "  everything may end");
 	while (w->jobs_n && !w->failure[0])
 		runtime_answer(w, 0);
+	for (int i = 0; i < w->objects_n; i++)
+		if (is_starting(&w->objects[i]) && w->objects[i].starting == w->life)
+			start_ends(w, &w->objects[i], 0, false);
 	for (size_t i = 0; i < CK_COUNT(seconds) && !w->failure[0]; i++) {
 		callers_return(w);
 		world_advance(w, seconds[i] * CK_NS_PER_S);

@@ -336,6 +336,8 @@ static void zero_is_not_nothing(void **state)
 	assert_null(ck_nri_get_text(ck_nri_get_item(message, "env", 2), "key", 0));
 	assert_int_equal(
 		ck_nri_get_number(message, "linux.resources.memory.limit", 0, &number), 1);
+	assert_int_equal(ck_nri_get_number(message, "linux.resources.memory.limit", 0, NULL), 1);
+	assert_int_equal(ck_nri_get_number(message, "linux.resources.memory.swap", 0, NULL), 0);
 	assert_int_equal(number, 0);
 	assert_int_equal(
 		ck_nri_get_number(message, "linux.resources.memory.swap", 0, &number), 0);
