@@ -15,7 +15,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 scenarios='plain_use offered_sandbox late_sandbox waiting_sandbox next_attempt next_attempt_early
 	unwanted_sandbox evicted_by_hand full_disk late_container next_container_attempt
-	unwanted_container late_start killed_while_starting
+	unwanted_container late_start stopped_while_starting killed_while_starting
 	dropped_connection frozen_container frozen_and_removed
 	killed_while_kept killed_while_creating killed_before_the_end killed_and_unwanted
 	killed_while_evicting moved_straight_and_back asked_to_end another_boot
@@ -338,6 +338,17 @@ late_start() {
 }
 said() {
 	[ $status -ne 0 ] && [[ $err == *"code = $1"* ]] || { echo "$status: $out $err"; return 1; }
+}
+
+# containerd by itself says that it has stopped it, goes on with the start, and the container runs
+stopped_while_starting() {
+	start_late 6 || return
+	check 'it can be stopped meanwhile' cri stop "$id"
+	check 'and removed, when containerd has given up the start' until_ 15 cri rm "$id"
+	check 'runc was asked to create it' is "$(creations web container)" 1
+	check 'but not to start it' is \
+		"$(grep -c " start web container $id " "$d/runc/calls.log")" 0
+	check 'its sandbox stays' only_pod "$sandbox"
 }
 
 killed_while_starting() {
