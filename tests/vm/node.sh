@@ -99,7 +99,8 @@ nothing_began() {
 served() { # by crikeepd, and not by the bypass
 	pods && active crikeepd.service && ! active crikeepd-bypass.service
 }
-enabled() {
+enabled() { # crikeep drive adopts nothing from lists
+	echo 'cache: {hand_back: repeat}' >/etc/crikeep/crikeep.yaml
 	systemctl enable --now crikeepd.socket crikeepd.service && served
 }
 confined() {
@@ -205,7 +206,7 @@ by_hand() {
 }
 way_back_by_hand() { systemctl start crikeepd.socket crikeepd.service && served; }
 bypass() {
-	echo 'cache: {ttl: 20s}' >/etc/crikeep/crikeep.yaml
+	echo 'cache: {ttl: 20s, hand_back: repeat}' >/etc/crikeep/crikeep.yaml
 	systemctl restart crikeepd
 	check 'two sandboxes are kept' leave_two
 	check 'they are hidden' hidden
@@ -297,7 +298,8 @@ often_begins() {
 	mkdir -p "$often"
 	printf '[Unit]\nStartLimitIntervalSec=0\n' >"$often/often.conf"
 	cp /etc/crikeep/crikeep.yaml "$work/yaml"
-	echo 'runtime: unix:///run/sim.sock' >/etc/crikeep/crikeep.yaml
+	printf '%s\n' 'runtime: unix:///run/sim.sock' 'cache: {hand_back: repeat}' \
+		>/etc/crikeep/crikeep.yaml
 	systemd-run -q --unit=sim /usr/libexec/crikeep/crikeep-sim \
 		"listen=/run/sim.sock,log=$work/sim.log,create=10s" || return
 	systemctl daemon-reload && systemctl stop crikeepd.service && rm -f /run/crikeep/crikeep.db*
@@ -342,6 +344,7 @@ few_fail() { # at most one call per client and restart, but for those that time 
 		"$work"/often.*
 }
 often() {
+	stores || { echo '# often: left out, as nobody keeps connections open'; return; }
 	check 'fifty clients begin' often_begins
 	check 'crikeepd is restarted 100 times' often_restarted
 	check 'each sandbox was begun once' once_each
@@ -352,7 +355,7 @@ often() {
 	echo "# sandboxes made: $(grep -c ' create sandbox ' "$work/sim.log")"
 	rm -r /run/systemd/system/crikeepd.service.d
 	systemctl daemon-reload
-	systemctl stop crikeepd.service
+	systemctl -q stop crikeepd.service sim.service
 	rm -f /run/crikeep/crikeep.db*
 	mv "$work/yaml" /etc/crikeep/crikeep.yaml
 	systemctl start crikeepd.service
@@ -375,7 +378,7 @@ check 'a node: systemd, control groups v2, Landlock' is_a_node
 check 'containerd runs, with a slow runc' furnish
 everything >"$work/before"
 read -ra scenarios </mnt/scenarios
-[ ${#scenarios[@]} -gt 0 ] || scenarios=(installed bypass restarts purge)
+[ ${#scenarios[@]} -gt 0 ] || scenarios=(installed bypass restarts often purge)
 for scenario in "${scenarios[@]}"; do
 	began=$SECONDS
 	"$scenario"
