@@ -18,6 +18,9 @@ static void count_entry(struct ck_gauges *gauges, const struct ck_entry *e, uint
 	const struct ck_row *row = &e->row;
 	enum ck_kind kind = row->key->kind;
 	gauges->entries[kind][row->state]++;
+	gauges->inherited += e->restored && (row->state == CK_STATE_UNKNOWN ||
+					     row->state == CK_STATE_CREATING ||
+					     row->start == CK_START_LOST);
 	switch (row->state) {
 	case CK_STATE_UNKNOWN:
 		gauges->lost[kind]++;
@@ -50,7 +53,8 @@ int ck_gauges_read(struct ck_cache *cache, struct ck_gauges *ret_gauges)
 	int r = ck_round_enter(cache, NULL);
 	if (r < 0)
 		return r;
-	struct ck_gauges gauges = { .degraded = cache->volatile_rounds };
+	struct ck_gauges gauges = { .degraded = cache->volatile_rounds,
+				    .inherited = ck_machine_gave_up(cache->machine) };
 	const struct ck_turn *turn;
 	uint64_t now = ck_cache_now(cache);
 	for (const struct ck_entry *e = ck_machine_entries(cache->machine); e; e = e->by_row.next)

@@ -9,6 +9,8 @@ struct ck_gauges {
 	size_t entries[CK_CONTAINER + 1][CK_STATE_MAX + 1];
 	/* UNKNOWN: nobody knows how their creation ends (K8) */
 	size_t lost[CK_CONTAINER + 1];
+	/* creations and starts of earlier lives that may still be under way */
+	size_t inherited;
 	size_t waiting[CK_CONTAINER + 1];        /* turns that wait for a result */
 	size_t creating[CK_CONTAINER + 1];       /* turns that make one */
 	/* EVICTING, and destroying it has failed at least once */

@@ -77,6 +77,7 @@ static void give_up(struct ck_machine *m, struct ck_entry *e)
 		return;
 	}
 	m->counters.failed++;
+	m->gave_up |= e->restored;
 	ck_history_add(m, e, CK_WHAT_FAILED, CK_GRPC_UNAVAILABLE,
 		       "its outcome was unknown, and the runtime never listed it");
 	uint64_t for_ns = ck_duration_between(e->row.searched, m->now);

@@ -53,6 +53,7 @@ struct ck_machine {
 	size_t views_n;
 	struct ck_history_event *history; /* of this round */
 	size_t history_n, history_room;
+	bool gave_up; /* what may still be under way for an earlier life */
 	struct ck_counters counters;
 };
 

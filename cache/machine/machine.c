@@ -96,6 +96,11 @@ uint64_t ck_machine_seq(const struct ck_machine *m)
 	return m->seq;
 }
 
+bool ck_machine_gave_up(const struct ck_machine *m)
+{
+	return m->gave_up;
+}
+
 struct ck_counters *ck_machine_counters(struct ck_machine *m)
 {
 	return &m->counters;

@@ -457,6 +457,8 @@ uint64_t ck_machine_seq(const struct ck_machine *m); /* for begun_seq of a list 
 /* has the first list of each kind succeeded? */
 bool ck_machine_reconciled(const struct ck_machine *m);
 struct ck_counters *ck_machine_counters(struct ck_machine *m);
+/* was a creation or start of an earlier life given up, though the runtime may still be at it? */
+bool ck_machine_gave_up(const struct ck_machine *m);
 struct ck_entry *ck_machine_entry(struct ck_machine *m, uint64_t row);
 struct ck_entry *ck_machine_entries(struct ck_machine *m); /* all, through by_row.next */
 struct ck_entry *ck_machine_object(struct ck_machine *m, enum ck_kind kind, const char *id);

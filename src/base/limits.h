@@ -69,7 +69,6 @@
 #define CK_CONNECT_MAX     (3 * CK_NS_PER_S)
 #define CK_PATH_MAX        4096u       /* a file's path: PATH_MAX */
 #define CK_START_TIMEOUT   (60 * CK_NS_PER_S)   /* for the runtime of a starting node */
-#define CK_STOP_WAIT       (80 * CK_NS_PER_S)   /* systemd sends SIGKILL after 90 s */
 /* a create may take at least this much longer than its caller waits */
 #define CK_CREATE_EXTRA    (30 * CK_NS_PER_S)
 #define CK_ASK_TIMEOUT     (30 * CK_NS_PER_S)   /* for our own lists and statuses */
@@ -77,8 +76,14 @@
 #define CK_STOP_MAX        (600 * CK_NS_PER_S)
 /* when no descriptor is left; clients wait in the queue of the socket */
 #define CK_ACCEPT_PAUSE    (100 * CK_NS_PER_MS)
-/* after the last creation, so that its waiters are answered before the end */
+/* between SIGTERM and the end: a list that is under way is answered */
 #define CK_STOP_SETTLE     (100 * CK_NS_PER_MS)
+/* connections of earlier lives that are kept open: systemd ends a loop of quick failures after
+ * three, and slower lives decide what earlier ones left. FileDescriptorStoreMax= of the unit is
+ * larger by those of one life */
+#define CK_HELD_MAX        16u
+/* between two looks whether they still carry something */
+#define CK_HELD_LOOK       (1 * CK_NS_PER_S)
 /* of a call that was refused without being begun; GOAWAYs may follow each other closely */
 #define CK_SEND_AGAIN_MAX  8u
 #define CK_RETRY_LIST      (1 * CK_NS_PER_S)    /* after a list failed at start or reconnect */

@@ -167,8 +167,6 @@ static void made(struct ck_unary_reply *reply, void *userdata)
 	struct ck_error err = { 0 };
 	call->rpc = NULL;
 	daemon->creating--;
-	if (daemon->stopping)
-		ck_daemon_drained(daemon);
 	call->create.answered_at = ck_loop_now();
 	if (reply->status.code != CK_GRPC_OK || reply->lost) {
 		const struct ck_status why = {
@@ -355,8 +353,6 @@ static void decided(struct ck_turn *turn, int outcome, void *userdata)
 		if (call->rpc) {
 			ck_unary_cancel(CK_TAKE(call->rpc));
 			call->daemon->creating--;
-			if (call->daemon->stopping)
-				ck_daemon_drained(call->daemon);
 		}
 		break;
 	}

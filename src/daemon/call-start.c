@@ -46,13 +46,6 @@ static void start_free(struct ck_starting *start)
 	free(start);
 }
 
-static void call_ended(struct ck_starting *start)
-{
-	start->daemon->creating--;
-	if (start->daemon->stopping)
-		ck_daemon_drained(start->daemon);
-}
-
 /* ---- its callers ----------------------------------------------------------------------------- */
 
 static void left(struct ck_call *call)
@@ -134,7 +127,7 @@ static void stop(struct ck_starting *start)
 {
 	if (start->rpc) {
 		ck_unary_cancel(CK_TAKE(start->rpc));
-		call_ended(start);
+		start->daemon->creating--;
 	}
 	fail_all(start, CK_GRPC_ABORTED, "it is stopped or removed while it is being started");
 	start->cut = true;
@@ -214,7 +207,7 @@ static void answered(struct ck_unary_reply *reply, void *userdata)
 	struct ck_starting *start = userdata;
 	struct ck_error err = { 0 };
 	start->rpc = NULL;
-	call_ended(start);
+	start->daemon->creating--;
 	start->answer =
 		(struct ck_unary_reply){ .status = reply->status, .message = reply->message };
 	if (!ck_reply_leaves_open(reply))

@@ -19,6 +19,7 @@
  *   call-lifecycle.c      stop and remove
  *   call-events.c         GetContainerEvents; commit-events.c adds the events of commits
  *   cache-host.c          what the cache asks of the runtime
+ *   held-connections.c    connections to the runtime that outlast this process
  *   runtime-lists.c       the lists of the runtime, at the start and after a reconnect
  *   nri-host.c            NRI plugins, and what they ask for
  *   nri-call-steps.c      which plugins are told what, and when, during a call
@@ -29,6 +30,7 @@
  */
 #include "src/daemon/conf/conf.h"
 #include "src/rpc/connection.h"
+#include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/daemon/metrics.h"
 #include "src/cri/calls.h"
@@ -47,12 +49,22 @@ struct ck_plugins;
 struct ck_reconcile;
 struct ck_starting;
 
+/* held-connections.c: those of earlier lives; all zero: none */
+struct ck_held {
+	int fds[CK_HELD_MAX];
+	sd_event_source *sources[CK_HELD_MAX];
+	unsigned n;
+	struct ck_loop_timer *timer;
+	uint64_t until; /* by then every call on them has reached its deadline */
+};
+
 struct ck_daemon {
 	struct ck_loop loop;
 	struct ck_conf conf;
 	struct ck_metrics metrics;
 	struct ck_cache *cache;
 	struct ck_upstream *upstream;
+	struct ck_held held;
 	struct ck_hosting *hosting; /* cache-host.c */
 	struct ck_events *events;   /* call-events.c */
 	struct ck_reconcile *reconcile;
@@ -78,8 +90,20 @@ int ck_listen_start(struct ck_daemon *daemon, int fd, bool filtered,
 void ck_listen_stop(struct ck_listener *listener);
 void ck_listener_free(struct ck_listener *listener);
 
-/* main.c: call this when a create or start at the runtime has ended while crikeepd is stopping */
-void ck_daemon_drained(struct ck_daemon *daemon);
+/*
+ * held-connections.c: a runtime may undo a creation or start when the connection that carries it
+ * ends. So the service manager gets a duplicate of each such connection, and passes it to the next
+ * life. That keeps it open until what it carries is decided, and only reads it dry.
+ */
+#define CK_HELD_NAME "runtime" /* of such a descriptor */
+/* ck_held_passed - the service manager has passed @fd, which is taken */
+void ck_held_passed(struct ck_daemon *daemon, int fd);
+/* ck_held_begin - with the cache open. -CK_EIO, -CK_ENOMEM */
+int ck_held_begin(struct ck_daemon *daemon, struct ck_error *err);
+/* ck_held_give - a duplicate of @fd to the service manager */
+void ck_held_give(struct ck_daemon *daemon, int fd);
+/* ck_held_free - the service manager still holds what is left */
+void ck_held_free(struct ck_daemon *daemon);
 
 /* runtime-lists.c: give both whole lists of the runtime to the cache, at the start and after each
  * reconnect. Only lists that succeed say what exists (K24). @done: later, with NULL or the error.

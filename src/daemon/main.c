@@ -15,14 +15,15 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "cache/request/redact.h"
 #include "cache/store/store-int.h"
 #include "src/base/error.h"
-#include "src/base/duration.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/rpc/address.h"
@@ -33,11 +34,11 @@
 #include "src/daemon/simulator.h"
 
 enum { EXIT_TROUBLE = 1, EXIT_USAGE = 2 };
-enum { CRI, UNFILTERED, SOCKETS };
+enum { CRI, UNFILTERED, METRICS, SOCKETS };
 
 struct ck_daemon_main {
 	struct ck_daemon daemon; /* first: main_of() relies on it */
-	struct ck_listener *listeners[SOCKETS];
+	struct ck_listener *listeners[SOCKETS]; /* not of METRICS */
 	int passed[SOCKETS]; /* descriptors of socket activation; -1: none */
 	bool made[SOCKETS];  /* bound by this process, which unlinks them at the end */
 	struct ck_metrics_server *metrics_server;
@@ -156,9 +157,15 @@ static void upstream_redact(const char *text, char *out)
 	ck_redact(text, NULL, out);
 }
 
+static void upstream_carries(int fd, void *userdata)
+{
+	ck_held_give(&((struct ck_daemon_main *)userdata)->daemon, fd);
+}
+
 static const struct ck_upstream_owner upstream_owner = {
 	.up = upstream_up,
 	.down = upstream_down,
+	.carries = upstream_carries,
 	.redact = upstream_redact,
 };
 
@@ -179,46 +186,22 @@ static void start_expired(void *userdata)
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-static void stop_expired(void *userdata)
-{
-	struct ck_daemon_main *m = userdata;
-	ck_log(CK_LOG_WARNING,
-	       "%u creations and starts have not ended within stop_wait; the next start finds out "
-	       "how they ended",
-	       m->daemon.creating);
-	quit(m, EXIT_SUCCESS);
-}
-
 static void stopped(void *userdata)
 {
 	quit(userdata, EXIT_SUCCESS);
 }
 
-void ck_daemon_drained(struct ck_daemon *daemon)
-{
-	struct ck_daemon_main *m = main_of(daemon);
-	if (daemon->creating == 0)
-		ck_loop_timer(&daemon->loop, &m->stop_timer, ck_loop_now() + CK_STOP_SETTLE,
-			      stopped, m);
-}
-
+/* What the runtime makes for us it goes on making, so there is nothing to wait for. */
 static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
 {
 	struct ck_daemon_main *m = userdata;
 	struct ck_daemon *daemon = &m->daemon;
-	char wait[CK_DURATION_TEXT];
 	(void)source;
 	(void)info;
-	if (daemon->stopping) { /* a second signal */
-		ck_log(CK_LOG_WARNING,
-		       "stopping at once with %u creations and starts in flight; the next start "
-		       "finds out how they ended",
-		       daemon->creating);
-		quit(m, EXIT_SUCCESS);
+	if (daemon->stopping)
 		return 0;
-	}
 	daemon->stopping = true;
-	sd_notify(0, "STOPPING=1\nSTATUS=Waiting for creations and starts in flight");
+	sd_notify(0, "STOPPING=1");
 	for (int i = 0; i < SOCKETS; i++)
 		if (m->listeners[i])
 			ck_listen_stop(m->listeners[i]);
@@ -226,14 +209,14 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
 		ck_nri_stop(daemon->nri);
 	if (daemon->creating)
 		ck_log(CK_LOG_INFO,
-		       "stopping: accepting no calls, waiting up to %s for creations and starts in "
-		       "flight: %u",
-		       ck_duration_print(daemon->conf.stop_wait, wait), daemon->creating);
+		       "stopping with %u creations and starts under way; the next start finds out "
+		       "how they end",
+		       daemon->creating);
 	else
 		ck_log(CK_LOG_INFO, "stopping: accepting no calls");
-	ck_loop_timer(&daemon->loop, &m->stop_timer, ck_loop_now() + daemon->conf.stop_wait,
-		      stop_expired, m);
-	ck_daemon_drained(daemon);
+	if (ck_loop_timer(&daemon->loop, &m->stop_timer, ck_loop_now() + CK_STOP_SETTLE, stopped,
+			  m) < 0)
+		stopped(m);
 	return 0;
 }
 
@@ -373,26 +356,57 @@ static int check_owner(const char *path, struct ck_error *err)
 		       : 0;
 }
 
+/* The unit of the socket says where, and the configuration says so too, unless somebody has changed
+ * only one of them. */
+static void check_path(int fd, const char *key, const char *path)
+{
+	struct sockaddr_un at = { 0 };
+	socklen_t len = sizeof(at) - 1;
+	if (getsockname(fd, (struct sockaddr *)&at, &len) == 0 && strcmp(at.sun_path, path) != 0)
+		ck_log(CK_LOG_WARNING,
+		       "%s: '%s' is not used, because the service manager listens at '%s'", key,
+		       path, at.sun_path);
+}
+
+static int take_socket(struct ck_daemon_main *m, int fd, const char *name)
+{
+	const struct ck_conf *conf = &m->daemon.conf;
+	const struct {
+		const char *name, *key, *path;
+	} sockets[] = {
+		[CRI] = { "cri", "listen", conf->listen },
+		[UNFILTERED] = { "unfiltered", "unfiltered", conf->unfiltered },
+		[METRICS] = { "metrics", "metrics", conf->metrics },
+	};
+	int which = SOCKETS - 1;
+	if (!strcmp(name, CK_HELD_NAME)) {
+		ck_held_passed(&m->daemon, fd);
+		return 0;
+	}
+	while (which != CRI && strcmp(name, sockets[which].name) != 0)
+		which--;
+	if (sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) <= 0 || m->passed[which] >= 0) {
+		ck_log(CK_LOG_ERROR,
+		       "socket activation: '%s' is not a single listening unix stream socket named "
+		       "cri, unfiltered or metrics",
+		       name);
+		return -CK_EINVAL;
+	}
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+	check_path(fd, sockets[which].key, sockets[which].path);
+	m->passed[which] = fd;
+	return 0;
+}
+
 static int take_sockets(struct ck_daemon_main *m)
 {
 	char **names = NULL;
 	int n = sd_listen_fds_with_names(1, &names), r = 0;
 	for (int i = 0; i < n; i++) {
-		int which = !strcmp(names[i], "unfiltered") ? UNFILTERED : CRI,
-		    fd = SD_LISTEN_FDS_START + i;
-		if (sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) <= 0 || m->passed[which] >= 0) {
-			ck_log(CK_LOG_ERROR,
-			       "socket activation: '%s' is not a single listening unix stream "
-			       "socket named cri or unfiltered",
-			       names[i]);
+		if (take_socket(m, SD_LISTEN_FDS_START + i, names[i]) < 0)
 			r = -CK_EINVAL;
-			continue;
-		}
-		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-		m->passed[which] = fd;
-	}
-	for (int i = 0; i < n; i++)
 		free(names[i]);
+	}
 	free(names);
 	return r;
 }
@@ -459,9 +473,11 @@ static int start(struct ck_daemon_main *m, struct ck_error *err)
 	ck_log(CK_LOG_INFO, "crikeepd %s: %s", ck_version(), confined);
 	sd_event_set_watchdog(daemon->loop.event, true);
 	r = open_cache(m, err);
-	if (r >= 0 && *conf->metrics)
-		r = ck_metrics_serve(&daemon->loop, conf, &daemon->metrics, daemon->cache,
-				     &m->metrics_server, err);
+	if (r >= 0)
+		r = ck_held_begin(daemon, err);
+	if (r >= 0 && (*conf->metrics || m->passed[METRICS] >= 0))
+		r = ck_metrics_serve(&daemon->loop, conf, CK_TAKE_FD(m->passed[METRICS]),
+				     &daemon->metrics, daemon->cache, &m->metrics_server, err);
 	if (r >= 0)
 		r = ck_upstream_new(&daemon->loop, conf->runtime, &upstream_owner, m,
 				    &daemon->upstream, err);
@@ -474,7 +490,7 @@ static void end(struct ck_daemon_main *m)
 {
 	struct ck_daemon *daemon = &m->daemon;
 	const char *paths[] = { daemon->conf.listen, daemon->conf.unfiltered };
-	for (int i = 0; i < SOCKETS; i++) {
+	for (size_t i = 0; i < CK_COUNT(paths); i++) {
 		ck_listener_free(m->listeners[i]);
 		if (m->made[i])
 			unlink(paths[i]);
@@ -488,6 +504,7 @@ static void end(struct ck_daemon_main *m)
 	ck_lives_end(daemon);
 	ck_starts_end(daemon);
 	ck_upstream_free(daemon->upstream);
+	ck_held_free(daemon);
 	if (daemon->loop.event)
 		ck_loop_flush(&daemon->loop);
 	sd_event_source_disable_unref(m->cache_source);

@@ -32,24 +32,29 @@ static void accepted(int fd, void *userdata)
 	close(fd);
 }
 
-int ck_metrics_serve(struct ck_loop *loop, const struct ck_conf *conf,
+int ck_metrics_serve(struct ck_loop *loop, const struct ck_conf *conf, int fd,
 		     const struct ck_metrics *metrics, struct ck_cache *cache,
 		     struct ck_metrics_server **ret_server, struct ck_error *err)
 {
 	struct ck_metrics_server *server = CK_NEW(struct ck_metrics_server);
 	CK_AUTO_FREE char *path = ck_strdup(conf->metrics);
 	if (!server || !path) {
+		if (fd >= 0)
+			close(fd);
 		free(server);
 		return ck_nomem(err);
 	}
 	server->metrics = metrics;
 	server->cache = cache;
 	ck_process_open(&server->process);
-	int r = ck_unix_listen(path, conf->socket_mode, conf->socket_gid, err);
-	if (r >= 0) {
-		server->path = CK_TAKE(path);
-		r = ck_accept_start(loop, r, accepted, server, &server->acceptor, err);
+	int r = fd;
+	if (fd < 0) {
+		r = ck_unix_listen(path, conf->socket_mode, conf->socket_gid, err);
+		if (r >= 0)
+			server->path = CK_TAKE(path);
 	}
+	if (r >= 0)
+		r = ck_accept_start(loop, r, accepted, server, &server->acceptor, err);
 	if (r < 0) {
 		ck_metrics_server_free(server);
 		return r;

@@ -67,9 +67,9 @@ char *ck_metrics_print(const struct ck_metrics *metrics, struct ck_cache *cache,
 /* The socket. A client that the mode of the file admits gets one text, and the connection ends. The
  * daemon never waits for a client to read. */
 struct ck_metrics_server;
-/* ck_metrics_serve - at conf->metrics, before the process is confined. @metrics, @cache: borrowed.
- * 0, -CK_EIO, -CK_ENOMEM */
-int ck_metrics_serve(struct ck_loop *loop, const struct ck_conf *conf,
+/* ck_metrics_serve - on @fd, a listening socket that is taken, or at conf->metrics if it is -1.
+ * @metrics, @cache: borrowed. 0, -CK_EIO, -CK_ENOMEM */
+int ck_metrics_serve(struct ck_loop *loop, const struct ck_conf *conf, int fd,
 		     const struct ck_metrics *metrics, struct ck_cache *cache,
 		     struct ck_metrics_server **ret_server, struct ck_error *err);
 void ck_metrics_server_free(struct ck_metrics_server *server); /* and its path; NULL is fine */

@@ -190,6 +190,9 @@ void ck_loop_flush(struct ck_loop *loop)
 			conn->dirty = true; /* so that it is not put into the list again */
 			conn_destroy(conn);
 		} else if (conn->ended && conn->h2) {
+			/* the service manager may hold a duplicate, and the runtime must see it */
+			if (conn->role == CK_H2_CLIENT)
+				shutdown(conn->fd, SHUT_RDWR);
 			ck_h2_free(CK_TAKE(conn->h2));
 			if (!conn->freed && conn->owner->closed)
 				conn->owner->closed(conn, conn->unread, conn->why, conn->userdata);

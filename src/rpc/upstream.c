@@ -138,6 +138,8 @@ static int dial(struct ck_upstream *upstream, enum ck_lane which, struct ck_erro
 {
 	struct lane *lane = &upstream->lanes[which];
 	int fd = ck_unix_connect(upstream->path, err);
+	if (fd >= 0 && which == CK_LANE_CREATE && upstream->owner->carries)
+		upstream->owner->carries(fd, upstream->userdata);
 	return fd < 0 ? fd
 		      : ck_connection_new(upstream->loop, fd, CK_H2_CLIENT, &conn_owner, lane,
 					  &lane->conn, err);

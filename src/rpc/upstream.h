@@ -21,6 +21,9 @@ struct ck_upstream_owner {
 	/* the first lane has no connection; called once until up(), also from inside
 	 * ck_upstream_new(). It is dialled again without being asked */
 	void (*down)(const char *why, void *userdata);
+	/* @fd: a new connection for creates, before anything is sent on it. It ends for everybody
+	 * who holds a duplicate, unless this process just ends. May be NULL */
+	void (*carries)(int fd, void *userdata);
 	/* make a text of the runtime's fit for logs and clients; @out: CK_TEXT_MAX + 1 bytes */
 	void (*redact)(const char *text, char *out);
 };

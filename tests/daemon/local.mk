@@ -13,7 +13,9 @@ long_tests += \
 	tests/daemon/test-late \
 	tests/daemon/test-move \
 	tests/daemon/test-restart \
+	tests/daemon/test-service \
 	tests/daemon/test-start
+test_programs += tests/daemon/service-manager
 test_support += \
 	tests/daemon/pods.c tests/daemon/pods.h \
 	tests/daemon/stage.c tests/daemon/stage.h \

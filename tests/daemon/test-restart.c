@@ -203,41 +203,14 @@ static void a_damaged_database_is_set_aside_and_nothing_is_destroyed(void **stat
 
 /* ---- told to end ----------------------------------------------------------------------------- */
 
-static void told_to_end_it_answers_who_waits_for_what_is_being_made(void **state)
+static void told_to_end_it_ends_at_once_and_leaves_no_socket(void **state)
 {
 	struct stage *s = *state;
-	struct cri_call creates, joins;
-	static const char *const flags[] = { "--set", "stop_wait=30s", NULL };
-	stage_start(s, "create=1500ms", flags);
-	struct ck_bytes a = cri_run_request("late", 0), b = cri_run_request("late", 0);
-	cri_start(&s->kubelet, &creates, "RunPodSandbox", &a, "30S");
-	cri_start(&s->kubelet, &joins, "RunPodSandbox", &b, "30S");
-	world_until(&s->w, "begin sandbox", 1, 10);
-	kill(s->w.daemon, SIGTERM);
-	cri_wait(&creates);
-	cri_wait(&joins);
-	assert_int_equal(creates.status.code, CK_GRPC_OK);
-	assert_int_equal(joins.status.code, CK_GRPC_OK);
-	assert_string_equal(cri_text(&creates.reply, "1"), cri_text(&joins.reply, "1"));
-	cri_end(&creates);
-	cri_end(&joins);
-	assert_int_equal(world_kill(&s->w.daemon, 0), 0);
-	stage_leave(s);
-	stage_again(s);
-	assert_int_equal(pod_n(&s->kubelet), 1);
-}
-
-static void told_to_end_it_takes_no_new_call_and_leaves_no_socket(void **state)
-{
-	struct stage *s = *state;
-	static const char *const flags[] = { "--set", "stop_wait=1s", NULL };
-	stage_start(s, "create=10s", flags);
+	stage_start(s, "create=1h,cancel=finish", NULL);
 	assert_int_equal(pod_run(&s->kubelet, "late", 0, "300m", NULL), CK_GRPC_DEADLINE_EXCEEDED);
-	kill(s->w.daemon, SIGTERM);
-	world_until_logged(&s->w, "waiting up to 1s for creations and starts in flight: 1", 10);
-	assert_true(ck_unix_connect(s->w.cri, NULL) < 0);
-	assert_int_equal(world_kill(&s->w.daemon, 0), 0);
-	assert_true(world_logged(&s->w, "have not ended within stop_wait"));
+	assert_int_equal(world_kill(&s->w.daemon, SIGTERM), 0);
+	assert_true(world_logged(&s->w, "stopping with 1 creations and starts under way"));
+	assert_true(world_logged(&s->w, "there is no service manager that keeps connections"));
 	assert_int_not_equal(access(s->w.cri, F_OK), 0);
 	assert_int_not_equal(access(s->w.metrics, F_OK), 0);
 }
@@ -347,8 +320,7 @@ int main(void)
 		ON_REPEAT_STAGE(runtime_killed_while_kept_it_hands_back_the_same_sandbox),
 		ON_STAGE(runtime_killed_while_creating_it_is_made_again_for_who_waits),
 		ON_REPEAT_STAGE(a_damaged_database_is_set_aside_and_nothing_is_destroyed),
-		ON_STAGE(told_to_end_it_answers_who_waits_for_what_is_being_made),
-		ON_STAGE(told_to_end_it_takes_no_new_call_and_leaves_no_socket),
+		ON_STAGE(told_to_end_it_ends_at_once_and_leaves_no_socket),
 		ON_STAGE(reloaded_it_takes_over_what_may_change),
 		ON_STAGE(a_socket_that_was_passed_stays_while_it_is_started_anew),
 		ON_STAGE(a_second_one_ends_by_naming_the_first),

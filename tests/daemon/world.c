@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "src/base/mem.h"
 #include "src/rpc/address.h"
 #include "tests/daemon/world.h"
 #include "tests/unit/harness.h"
@@ -79,12 +80,18 @@ static void pause_ms(int ms)
 	poll(NULL, 0, ms);
 }
 
+/* the path of a program */
+static void built(char *path, size_t size, const char *name)
+{
+	const char *build = getenv("CK_TEST_BUILDDIR");
+	snprintf(path, size, "%s/%s", build ? build : ".", name);
+}
+
 /* a program under test, which dies with it */
 static pid_t run(const struct world *w, void (*before)(void), int fd, const char *const *argv)
 {
 	char path[4096];
-	const char *build = getenv("CK_TEST_BUILDDIR");
-	snprintf(path, sizeof(path), "%s/%s", build ? build : ".", argv[0]);
+	built(path, sizeof(path), argv[0]);
 	pid_t parent = getpid(), pid = fork();
 	assert_true(pid >= 0);
 	if (pid > 0)
@@ -134,20 +141,35 @@ void world_sim(struct world *w, const char *parameters)
 
 static void start_daemon(struct world *w, const char *const *flags)
 {
-	char endpoint[WORLD_PATH + 16];
+	char endpoint[WORLD_PATH + 16], path[4096];
+	const char *argv[FLAGS_MAX];
+	size_t n = 0;
 	snprintf(endpoint, sizeof(endpoint), "unix://%s", w->runtime);
-	const char *argv[FLAGS_MAX] = { "crikeepd",    "--runtime",    endpoint,      "--listen",
-					w->cri,        "--unfiltered", w->unfiltered, "--metrics",
-					w->metrics,    "--state-dir",  w->state,      "--log-level",
-					"debug",       "--config",     w->config,     "--set",
-					"stop_wait=1s" };
-	size_t n = 17;
-	if (w->repeat)
-		argv[n++] = "--hand-back=repeat";
-	for (size_t i = 0; flags && flags[i]; i++) {
-		assert_true(n < FLAGS_MAX - 1);
-		argv[n++] = flags[i];
-	}
+	built(path, sizeof(path), "crikeepd");
+	const char *const ours[] = { w->under ? path : "crikeepd",
+				     "--runtime",
+				     endpoint,
+				     "--listen",
+				     w->cri,
+				     "--unfiltered",
+				     w->unfiltered,
+				     "--metrics",
+				     w->metrics,
+				     "--state-dir",
+				     w->state,
+				     "--log-level",
+				     "debug",
+				     "--config",
+				     w->config,
+				     w->repeat ? "--hand-back=repeat" : NULL,
+				     NULL };
+	const char *const *const parts[] = { w->under, ours, flags };
+	for (size_t part = 0; part < CK_COUNT(parts); part++)
+		for (size_t i = 0; parts[part] && parts[part][i]; i++) {
+			assert_true(n < FLAGS_MAX - 1);
+			argv[n++] = parts[part][i];
+		}
+	argv[n] = NULL;
 	w->daemon = run(w, w->before, w->log_fd, argv);
 }
 
@@ -243,10 +265,17 @@ void world_until(const struct world *w, const char *what, unsigned n, unsigned s
 			 world_file(w->log));
 }
 
+void world_until_in(const struct world *w, const char *path, const char *text, unsigned n,
+		    unsigned seconds)
+{
+	if (!often_enough(path, text, n, seconds))
+		fail_msg("'%s' is %u times in '%s', not %u\n%s\n%s", text, occurrences(path, text),
+			 path, n, world_file(path), world_file(w->log));
+}
+
 void world_until_logged(const struct world *w, const char *text, unsigned seconds)
 {
-	if (!often_enough(w->log, text, 1, seconds))
-		fail_msg("'%s' is not in the log\n%s", text, world_file(w->log));
+	world_until_in(w, w->log, text, 1, seconds);
 }
 
 char *world_metrics(const struct world *w)

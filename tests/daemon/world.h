@@ -20,6 +20,9 @@ struct world {
 	char log[WORLD_PATH]; /* crikeepd's standard error, appended to by each life */
 	int log_fd;           /* its standard error, instead of log; 0: log. Borrowed */
 	bool repeat;          /* with --hand-back=repeat; false: crikeepd's default, offer */
+	/* a program with arguments that starts crikeepd, whose path follows; NULL-terminated; NULL:
+	 * nobody does. It is then .daemon */
+	const char *const *under;
 	void (*before)(void); /* called where crikeepd is about to be; NULL: nothing */
 	pid_t daemon, sim;    /* 0: not running */
 };
@@ -50,6 +53,9 @@ unsigned world_count(const struct world *w, const char *what);
 /* world_until - wait until @what has happened @n times at the simulator; fails after @seconds
  * (times CK_TEST_SLOW) */
 void world_until(const struct world *w, const char *what, unsigned n, unsigned seconds);
+/* @text in the file at @path */
+void world_until_in(const struct world *w, const char *path, const char *text, unsigned n,
+		    unsigned seconds);
 void world_until_logged(const struct world *w, const char *text, unsigned seconds);
 char *world_metrics(const struct world *w); /* all, to be freed */
 /* of the metrics socket; fails if it is not there */

@@ -643,11 +643,6 @@ void peer_event(struct peer *peer, const char *id, const char *sandbox_id, int t
 
 /* ---- the daemon's side ----------------------------------------------------------------------- */
 
-void ck_daemon_drained(struct ck_daemon *daemon) /* main.c's */
-{
-	(void)daemon;
-}
-
 static void up(void *userdata)
 {
 	((struct world *)userdata)->ups++;

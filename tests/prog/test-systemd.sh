@@ -61,9 +61,9 @@ default() {
 check start_is_waited_for_longer_than_by_the_daemon \
 	[ "$(in_seconds "$(unit TimeoutStartSec service)")" -gt \
 	"$(in_seconds "$(default start_timeout)")" ]
-check stop_is_waited_for_longer_than_by_the_daemon \
-	[ "$(in_seconds "$(unit TimeoutStopSec service)")" -gt \
-	"$(in_seconds "$(default stop_wait)")" ]
+held=$(sed -n 's/^#define CK_HELD_MAX *\([0-9]*\)u$/\1/p' "$src/src/base/limits.h")
+check systemd_keeps_more_connections_than_those_of_earlier_lives \
+	[ "$(unit FileDescriptorStoreMax service)" -gt "$held" ]
 check the_socket_is_the_default_one [ "$(unit ListenStream socket)" = "$(default listen)" ]
 check the_runtime_directory_is_the_state_directory \
 	[ "/run/$(unit RuntimeDirectory service)" = "$(default state_dir)" ]

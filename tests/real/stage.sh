@@ -12,6 +12,7 @@ socket=containerd.sock # the runtime's, in $d
 relayed=''           # what crikeepd talks to: "" containerd itself, or "relay"
 ttl=20s              # of what is kept
 more=()              # crikeepd's further options
+managed=''           # not empty: it runs under a service manager, which has its socket
 
 # as the kubelet sees it
 cri() { "$tools/crictl" -c "$d/crictl.yaml" -r "unix://$d/cri.sock" "$@"; }
@@ -127,13 +128,23 @@ stage() { # stage [relay]: everything up
 crikeepd_start() {
 	local upstream=$d/$socket
 	[ -z "$relayed" ] || upstream=$d/relay.sock
-	"$crikeepd" --runtime="unix://$upstream" --listen="$d/cri.sock" --unfiltered="$d/all.sock" \
-		--metrics="$d/metrics.sock" \
+	local manager=("$build/tests/daemon/service-manager" "$d/manager.log" 32 "cri=$d/cri.sock")
+	${managed:+"${manager[@]}" --} "$crikeepd" --runtime="unix://$upstream" \
+		--listen="$d/cri.sock" --unfiltered="$d/all.sock" --metrics="$d/metrics.sock" \
 		--state-dir="$d/kept" --ttl="$ttl" --set=log.target=stderr "${more[@]}" \
 		2>>"$d/crikeepd.log" </dev/null &
 	crikeepd_pid=$!
 	until_ 10 answers
 }
+# under a service manager: crikeepd's process; how often it was ready; its next life after a signal
+life() { sed -n 's/^[0-9]* start //p' "$d/manager.log" | tail -n 1; }
+lives() { grep -c ' ready$' "$d/manager.log"; }
+lives_again() { # lives_again COMMAND...
+	local n
+	n=$(lives)
+	"$@" && until_ 10 lived "$n"
+}
+lived() { [ "$(lives)" -gt "$1" ]; }
 answers() { "$crikeep" pods --endpoint "unix://$d/cri.sock" >/dev/null 2>&1; }
 
 crikeepd_kill() { # as the OOM killer does

@@ -74,7 +74,7 @@ static void defaults_are_those_of_the_limits(void **state)
 		    conf.lost_grace == CK_LOST_GRACE);
 	assert_true(conf.supersede_wait == CK_SUPERSEDE_WAIT &&
 		    conf.destroy_timeout == CK_DESTROY_TIMEOUT);
-	assert_true(conf.start_timeout == CK_START_TIMEOUT && conf.stop_wait == CK_STOP_WAIT);
+	assert_true(conf.start_timeout == CK_START_TIMEOUT);
 	assert_true(conf.list_max == CK_LIST_MAX && conf.client_memory == CK_CLIENT_MEMORY);
 	assert_string_equal(conf.ignore_annotations[0], "cni.projectcalico.org/*");
 	assert_false(conf.nri.enabled);
@@ -101,8 +101,7 @@ static const char every_key[] =
 	"unfiltered: ''\n"
 	"metrics: unix:///run/m.sock\n"
 	"state_dir: /var/lib/crikeep\n"
-	"start_timeout: 0s\n"
-	"stop_wait: 1h30m\n"
+	"start_timeout: 1h30m\n"
 	"confine: false\n"
 	"socket:\n"
 	"  mode: 0600\n"
@@ -133,7 +132,7 @@ static void every_key_is_read(void **state)
 	assert_string_equal(conf.unfiltered, "");
 	assert_string_equal(conf.metrics, "/run/m.sock");
 	assert_string_equal(conf.state_dir, "/var/lib/crikeep");
-	assert_true(conf.start_timeout == 0 && conf.stop_wait == 5400 * CK_NS_PER_S);
+	assert_true(conf.start_timeout == 5400 * CK_NS_PER_S);
 	assert_false(conf.confine);
 	assert_int_equal(conf.socket_mode, 0600);
 	assert_int_equal(conf.socket_gid, 12345);
@@ -584,13 +583,11 @@ static void what_only_the_whole_tells_is_checked(void **state)
 	assert_checked("nri: {policies: [a=required]}", "",
 		       "F:1: nri.policies: nri.enabled is false, so no plugin is required\n");
 	assert_checked(
-		"stop_wait: 90s\nconfine: false\nsocket: {mode: 0666, allow_uids: [1]}", "",
-		"F:1: stop_wait: systemd kills the process after 90s, unless TimeoutStopSec= "
-		"is longer\n"
-		"F:3: socket.allow_uids: a kubelet cannot connect without uid 0\n"
-		"F:3: socket.mode: every user may open the sockets; only socket.allow_uids "
+		"confine: false\nsocket: {mode: 0666, allow_uids: [1]}", "",
+		"F:2: socket.allow_uids: a kubelet cannot connect without uid 0\n"
+		"F:2: socket.mode: every user may open the sockets; only socket.allow_uids "
 		"keeps them out\n"
-		"F:2: confine: the daemon keeps all its privileges\n");
+		"F:1: confine: the daemon keeps all its privileges\n");
 }
 
 static void one_socket_under_two_names_is_found(void **state)
@@ -675,11 +672,11 @@ static void reloading_changes_what_may_change(void **state)
 	write_file(path, "listen: /a\nlog: {level: info}\nsocket: {allow_uids: [1], group: 0}\n");
 	conf.file = ck_strdup(path);
 	conf.file_must_exist = true;
-	assert_int_equal(ck_conf_remember(&conf, "stop_wait", "5s", "--set", &err), 0);
+	assert_int_equal(ck_conf_remember(&conf, "start_timeout", "5s", "--set", &err), 0);
 	assert_int_equal(ck_conf_layers(&conf, &err), 0);
 
 	write_file(path, "listen: /b\nlog: {level: debug}\nsocket: {allow_uids: [2, 3], group: "
-			 "some-name}\nstop_wait: 9s\n"
+			 "some-name}\nstart_timeout: 9s\n"
 			 "cache: {ttl: 1h}\nlimits: {client_memory: 512MiB}\n");
 	assert_int_equal(ck_conf_again(&conf, &fresh, NULL, NULL, &err), 0);
 	ck_conf_reload(&conf, &fresh, collect, fixed);
@@ -690,7 +687,8 @@ static void reloading_changes_what_may_change(void **state)
 	assert_int_equal(conf.allow_uids_n, 2);
 	assert_int_equal(conf.allow_uids[1], 3);
 	assert_int_equal(conf.client_memory, 512u << 20);
-	assert_true(conf.stop_wait == 5 * CK_NS_PER_S); /* the command line stays above the file */
+	/* the command line stays above the file */
+	assert_true(conf.start_timeout == 5 * CK_NS_PER_S);
 
 	write_file(path, "log: {level: loud}\n");
 	assert_int_equal(ck_conf_again(&conf, &fresh, NULL, NULL, &err), -CK_EINVAL);

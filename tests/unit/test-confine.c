@@ -853,7 +853,7 @@ static int serve(const struct place *p)
 	conf.socket_mode = 0600;
 	memset(&loop, 0, sizeof(loop));
 	if (ck_loop_init(&loop, NULL) < 0 ||
-	    ck_metrics_serve(&loop, &conf, &metrics, NULL, &server, NULL) < 0)
+	    ck_metrics_serve(&loop, &conf, -1, &metrics, NULL, &server, NULL) < 0)
 		return 11;
 	int fd = ck_unix_connect(conf.metrics, NULL);
 	for (int i = 0; i < 4; i++)

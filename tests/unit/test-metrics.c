@@ -333,7 +333,7 @@ static void place_open(struct place *p)
 	p->conf.socket_mode = 0640;
 	p->conf.socket_gid = (gid_t)-1;
 	assert_int_equal(ck_loop_init(&p->loop, &err), 0);
-	if (ck_metrics_serve(&p->loop, &p->conf, &p->metrics, NULL, &p->server, &err) < 0)
+	if (ck_metrics_serve(&p->loop, &p->conf, -1, &p->metrics, NULL, &p->server, &err) < 0)
 		fail_msg("%s", err.text);
 }
 

@@ -13,7 +13,6 @@
 
 /* a kubelet's longest deadline for a sandbox, and its pause before the next try */
 #define KUBELET_WAIT (255 * CK_NS_PER_S)
-#define SYSTEMD_WAIT (90 * CK_NS_PER_S) /* from SIGTERM to SIGKILL */
 
 int ck_conf_init(struct ck_conf *conf, struct ck_error *err)
 {
@@ -213,9 +212,6 @@ int ck_conf_check(const struct ck_conf *conf, ck_conf_warn_cb *warn_fn, void *us
 		warn(&check, "cache.ttl",
 		     "a kubelet may take 4m15s to repeat a request; the result could be gone by "
 		     "then");
-	if (conf->stop_wait >= SYSTEMD_WAIT)
-		warn(&check, "stop_wait",
-		     "systemd kills the process after 90s, unless TimeoutStopSec= is longer");
 	if (!allows_root(conf))
 		warn(&check, "socket.allow_uids", "a kubelet cannot connect without uid 0");
 	if (conf->socket_mode & 2)

@@ -14,7 +14,7 @@
 #include "src/crikeep-nri.h"
 
 #define CK_CONF_PATH "/etc/crikeep/crikeep.yaml"
-#define CK_CONF_KEYS 36u
+#define CK_CONF_KEYS 35u
 
 struct ck_conf_nri { /* plugins: as in struct ck_nri_options, except for the paths */
 	bool enabled;
@@ -54,7 +54,6 @@ struct ck_conf {
 	struct ck_conf_nri nri;
 	/* the daemon */
 	uint64_t start_timeout; /* for the runtime to answer at the start */
-	uint64_t stop_wait;     /* for creations under way, after SIGTERM */
 	size_t list_max;        /* the longest message that is parsed, except creates */
 	size_t client_memory;   /* the most that is held for one client */
 	bool confine;           /* drop capabilities, seccomp, Landlock */

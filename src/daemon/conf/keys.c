@@ -68,8 +68,6 @@ const struct ck_conf_key ck_conf_keys[] = {
 	  .help = "directory of the database" },
 	{ "start_timeout", SPAN(start_timeout, CK_START_TIMEOUT, 0), .reload = true,
 	  .help = "how long the runtime may take to answer at the start" },
-	{ "stop_wait", SPAN(stop_wait, CK_STOP_WAIT, 0), .reload = true,
-	  .help = "how long to wait for running creations and starts after SIGTERM" },
 	{ "confine", BOOL(confine, 1),
 	  .help = "give up all privileges: capabilities, system calls, paths" },
 
