@@ -110,7 +110,9 @@ int ck_history_decode(sqlite3_stmt *stmt, struct ck_history_row *ret_row, struct
 	if (ck_columns_read(stmt, columns, CK_COUNT(columns), &row))
 		return ck_column_fail(stmt, err, "history line %llu is malformed",
 				      (unsigned long long)row.seq);
-	if (!(own(&row.who) & own(&row.object) & own(&row.detail))) { /* all of them */
+	/* all of them, so that what is freed then is its own */
+	bool who = own(&row.who), object = own(&row.object), detail = own(&row.detail);
+	if (!who || !object || !detail) {
 		ck_history_row_fini(&row);
 		return ck_nomem(err);
 	}

@@ -173,6 +173,14 @@ static void ask_for_another_container(struct move *m, struct pod *pod)
 	cri_end(&call);
 }
 
+/* Otherwise the runtime undoes it when crikeepd ends. */
+static void until_all_is_made(struct move *m)
+{
+	const struct world *w = &m->s.w;
+	world_until(w, "create sandbox", world_count(w, "begin sandbox"), 20);
+	world_until(w, "create container", world_count(w, "begin container"), 20);
+}
+
 /* Something else is asked for. The runtime does not manage to destroy this one. */
 static void give_up(struct move *m, struct pod *pod)
 {
@@ -183,6 +191,7 @@ static void give_up(struct move *m, struct pod *pod)
 	until_said(m, m->container, pod->name, "KEPT -> EVICTING");
 	while (!calls(m, m->container ? "RemoveContainer" : "StopPodSandbox"))
 		poll(NULL, 0, 10);
+	until_all_is_made(m);
 }
 
 /* Besides the pod's there is a kept sandbox that nobody will use. */
@@ -209,8 +218,7 @@ static void keep(struct move *m, struct pod *pod)
 static void use(struct move *m, struct pod *pod)
 {
 	const struct world *w = &m->s.w;
-	world_until(w, "create sandbox", world_count(w, "begin sandbox"), 20);
-	world_until(w, "create container", world_count(w, "begin container"), 20);
+	until_all_is_made(m);
 	cri_open(&m->straight, w->runtime);
 	if (!m->container) {
 		find(m, false, pod, pod->sandbox);
