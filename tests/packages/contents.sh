@@ -11,7 +11,7 @@ paths() {
 	sed -E -e 's|^\.?/||; s|^usr/local/|usr/|' -e 's|^(usr/)?lib/systemd/system/|UNITS/|' \
 		-e "s#^usr/(lib64|lib/[a-z0-9_]+-linux-gnu[a-z0-9]*|lib)/#LIB/#" \
 		-e '/^usr\/share\/man\//s/\.gz$//' \
-		-e '/^usr\/share\/(doc|licenses)\//d' -e '/^LIB\/\.build-id\//d' | sort
+		-e '/^usr\/share\/(doc|licenses|lintian)\//d' -e '/^LIB\/\.build-id\//d' | sort
 }
 
 # split: change such names to "PACKAGE NAME"
