@@ -349,7 +349,7 @@ stopped_while_starting() {
 	check 'runc was asked to create it' is "$(creations web container)" 1
 	check 'but not to start it' is \
 		"$(grep -c " start web container $id " "$d/runc/calls.log")" 0
-	check 'its sandbox stays' only_pod "$sandbox"
+	check 'its sandbox stays, and soon alone at runc, too' until_ 8 only_pod "$sandbox"
 }
 
 killed_while_starting() {
