@@ -228,10 +228,8 @@ static void wait_for_blocker(struct ck_machine *m, struct ck_mturn *t, struct ck
 static bool sandbox_stops(struct ck_machine *m, const char *id)
 {
 	const struct ck_entry *e = ck_machine_object(m, CK_SANDBOX, id);
-	if (!e)
-		return ck_unknown_stop_noted(m, id);
-	return e->row.state == CK_STATE_ENDED ||
-	       (e->row.state == CK_STATE_EVICTING && ck_unknown_stop_noted(m, id));
+	return e && ck_state_visible(e->row.state) ? e->row.state == CK_STATE_ENDED
+						   : ck_unknown_stop_noted(m, id);
 }
 
 void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)

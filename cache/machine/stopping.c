@@ -66,8 +66,8 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 
 int ck_stop_begins(struct ck_machine *m, const char *sandbox_id)
 {
-	return ck_machine_object(m, CK_SANDBOX, sandbox_id) ? 0
-							    : ck_unknown_stop_note(m, sandbox_id);
+	const struct ck_entry *e = ck_machine_object(m, CK_SANDBOX, sandbox_id);
+	return e && ck_state_visible(e->row.state) ? 0 : ck_unknown_stop_note(m, sandbox_id);
 }
 
 int ck_machine_stopping(struct ck_machine *m, const char *sandbox_id)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sandboxes that the cache does not know, and whose stop has begun: no creation begins in them
- * (K16). Anybody can name an id, so nothing of this is written, and only the latest CK_STOPS_MAX
- * are remembered, each until a whole list tells whether the sandbox exists. If one is forgotten too
- * early, the runtime refuses the container.
+ * Sandboxes that the cache does not know or hides, and whose stop has begun: no creation begins in
+ * them (K16). Anybody can name an id, so nothing of this is written, and only the latest
+ * CK_STOPS_MAX are remembered, each until a whole list tells whether the sandbox exists. If one is
+ * forgotten too early, the runtime refuses the container.
  */
 #include "cache/machine/machine-int.h"
 

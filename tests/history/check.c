@@ -74,7 +74,8 @@ void check_create(struct world *w, const struct caller *c)
 				    (int)(c - w->callers), o->id);
 		bool beside = o->starting == w->life ||
 			      (o->unheard && o->condition == CK_CONDITION_RUNNING);
-		if (o->stage == EXISTS && beside && !has_ended(w, o) &&
+		/* a creation that was lost had begun before */
+		if (o->stage == EXISTS && beside && !again && !has_ended(w, o) &&
 		    o->req.kind == CK_CONTAINER && c->req.kind == CK_CONTAINER &&
 		    o->req.sandbox == c->req.sandbox && o->req.name == c->req.name)
 			world_wrong(w, "caller %d is to create, and %s is or was started",

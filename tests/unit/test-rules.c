@@ -1255,6 +1255,16 @@ static void k16_stop_of_a_lost_creation_holds_when_it_is_found(void **state)
 	assert_int_equal(begin(C, container_in(A), 10 * S), -CK_EPRECONDITION);
 }
 
+static void k16_stop_of_an_evicted_sandbox_holds(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_evict(w, 0, false);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	assert_int_equal(ck_machine_stopping(w->m, world_object(w, A)->id), 0);
+	assert_int_equal(begin(B, container_in(A), 10 * S), -CK_EPRECONDITION);
+}
+
 static void k16_removal_waits_until_creates_have_ended(void **state)
 {
 	(void)state;
@@ -2479,6 +2489,7 @@ int main(void)
 		TEST(k16_stopping_a_sandbox_takes_its_containers_along),
 		TEST(k16_stop_of_a_sandbox_nobody_listed_holds_until_it_is_listed),
 		TEST(k16_stop_of_a_lost_creation_holds_when_it_is_found),
+		TEST(k16_stop_of_an_evicted_sandbox_holds),
 		TEST(k16_removal_waits_until_creates_have_ended),
 		TEST(k16_forgetting_a_sandbox_forgets_its_containers),
 		TEST(k17_only_a_confirmed_destroy_ends_an_eviction),
