@@ -9,8 +9,9 @@
 # mount point.
 #        containerd.sh stop DIR    containers, daemon, control groups
 #
-# DIR/more.toml, if there is one, is added to its configuration. Another containerd is taken if it
-# stands in PATH before Debian's.
+# DIR/more.toml, if there is one, is added to its configuration, and says all of its NRI; without one
+# it has none, for there is one NRI socket for all. Another containerd is taken if it stands in PATH
+# before Debian's.
 #
 # DIR/containerd.sock, DIR/pid, DIR/containerd.log; DIR/runc: see slow-runc.sh. Images: lab/pause:1,
 # lab/busybox:1. DIR has to be short: a socket's path ends at 107 bytes.
@@ -67,7 +68,9 @@ prepare() {
 		        BinaryName = "$dir/runc/runc"
 		        Root = "$dir/runc/root"
 	END
-	[ ! -f "$dir/more.toml" ] || cat "$dir/more.toml" >>"$dir/config.toml"
+	[ -f "$dir/more.toml" ] ||
+		printf '[plugins."io.containerd.nri.v1.nri"]\n  disable = true\n' >"$dir/more.toml"
+	cat "$dir/more.toml" >>"$dir/config.toml"
 	for image in pause busybox; do
 		"$here/image.sh" "$dir/$image.tar" "docker.io/lab/$image:1"
 	done

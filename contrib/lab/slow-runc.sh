@@ -4,9 +4,9 @@
 # Stands in for runc: logs each call, and is slow where it is told to be. containerd.sh puts a copy
 # into a directory of its own, with
 #	real       the path of the real runc
-#	delays     lines "POD VERB SECONDS": the first that fits counts; read anew for each call.
-#	           POD * means any. The wait comes before the work, so that a runc killed meanwhile
-#	           has done nothing.
+#	delays     lines "POD VERB[:KIND] SECONDS": the first that fits counts; read anew for each
+#	           call. POD * means any, KIND is sandbox or container. The wait comes before the
+#	           work, so that a runc killed meanwhile has done nothing.
 #	calls.log  written: seconds since 1970, verb, pod, sandbox or container, id, and begin, work
 #	           (the wait is over) or end=STATUS
 #	pods/      written: which pod an id belongs to; only `create` can see that
@@ -43,7 +43,8 @@ note() { echo "$EPOCHREALTIME $verb $pod $kind ${id:--} $1" >>"$dir/calls.log"; 
 
 note begin
 while read -r who what seconds; do
-	if { [ "$who" = "$pod" ] || [ "$who" = '*' ]; } && [ "$what" = "$verb" ]; then
+	if { [ "$who" = "$pod" ] || [ "$who" = '*' ]; } &&
+		{ [ "$what" = "$verb" ] || [ "$what" = "$verb:$kind" ]; }; then
 		# not sleep(1): it would live on when this shell is killed, and hold the pipes
 		# containerd waits for
 		read -rt "$seconds" <> <(:)

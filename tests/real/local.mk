@@ -19,11 +19,15 @@ real_scripts = \
 	tests/real/test-sim.sh \
 	tests/real/test-vendor.sh
 
+# A current kubelet, built with Go, and a current containerd: run by `make check-node`.
+node_scripts = tests/real/test-node.sh
+
 # what tests/real/adjust compares with
 test_programs += tests/real/merge
 tests_real_merge_LDADD = libck.la
 
 EXTRA_DIST += \
+	$(node_scripts) \
 	$(real_scripts) \
 	contrib/lab \
 	tests/real/adjust \
@@ -31,6 +35,8 @@ EXTRA_DIST += \
 	tests/real/cri-api.awk \
 	tests/real/crictl \
 	tests/real/go-stage.sh \
+	tests/real/kubelet \
+	tests/real/node-stage.sh \
 	tests/real/nri \
 	tests/real/nri-bench \
 	tests/real/nri-containerd.sh \

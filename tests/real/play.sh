@@ -7,8 +7,8 @@
 # many at a time; then what they said, and the logs of those that failed. A scenario is a function;
 # its name with blanks for underscores stands before all that it checks.
 #
-# Before: $here (this directory) and $scenarios. CK_CRIKEEPD in the environment: this crikeepd in
-# place of the one that was built.
+# Before: $here (this directory) and $scenarios; $at_once, how many are played at a time.
+# CK_CRIKEEPD in the environment: this crikeepd in place of the one that was built.
 
 src=${CK_TEST_SRCDIR:-$(cd "$here/../.." && pwd)}
 build=${CK_TEST_BUILDDIR:-$src}
@@ -110,7 +110,7 @@ play_all() {
 	local s log status=0
 	for s in $wanted; do
 		# more at a time would take longer, and time is what is looked at
-		while [ "$(jobs -rp | wc -l)" -ge $((4 * $(nproc))) ]; do
+		while [ "$(jobs -rp | wc -l)" -ge "${at_once:-$((4 * $(nproc)))}" ]; do
 			wait -n
 		done
 		play "$s" >"$stage_dir/$s.out" 2>&1 &
@@ -119,10 +119,14 @@ play_all() {
 	for s in $wanted; do
 		[ "$(tail -n 1 "$stage_dir/$s.out")" = end ] ||
 			echo "not ok - ${s//_/ }: comes to its end" >>"$stage_dir/$s.out"
+		# one whose stage could not be set up has checked nothing
+		grep -qE '^(ok|not ok|skip) - ' "$stage_dir/$s.out" ||
+			echo "not ok - ${s//_/ }: checks something" >>"$stage_dir/$s.out"
 		sed '$ { /^end$/d }' "$stage_dir/$s.out"
 		grep -q '^not ok' "$stage_dir/$s.out" || continue
 		status=1
-		for log in crikeepd.log sim.log runc/calls.log relay.log containerd.log; do
+		for log in crikeepd.log sim.log runc/calls.log relay.log containerd.log \
+			kubelet.log; do
 			[ -s "$stage_dir/$s/$log" ] || continue
 			echo "    == $log ends:"
 			tail -n 25 "$stage_dir/$s/$log" | cut -c 1-300 | sed 's/^/    /'

@@ -4,8 +4,8 @@
 # tools.sh DIR [NAME...] - builds what the tests in this directory are driven with, once: DIR/relay;
 # DIR/crictl, the unmodified crictl that crictl/go.mod pins; DIR/nri and DIR/nri-v030, NRI plugins
 # that write down what they are told; by name only: DIR/containerd/, the unmodified containerd and
-# shim that containerd/go.mod pins; DIR/nri-tap, see there; DIR/nri-bench, for
-# tests/bench/bench-nri. Go
+# shim that containerd/go.mod pins; DIR/kubelet, the unmodified kubelet that kubelet/go.mod pins;
+# DIR/nri-tap, see there; DIR/nri-bench, for tests/bench/bench-nri. Go
 # comes from PATH or from where Debian puts it. Exit status 3: it cannot be done here, and the last
 # line says why (no Go, an old one, modules that cannot be had).
 set -u
@@ -53,6 +53,7 @@ for name; do
 		build containerd \
 			github.com/containerd/containerd/v2/cmd/containerd{,-shim-runc-v2} || exit
 		;;
+	kubelet) build kubelet k8s.io/kubernetes/cmd/kubelet || exit ;;
 	*) echo "$0: nothing is called '$name'" >&2; exit 2 ;;
 	esac
 done

@@ -1,0 +1,421 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# crikeepd between an unmodified kubelet and a real containerd with a real runc, as root: what a
+# slow node costs, counted by runc. The goal is one creation for each attempt that the kubelet asks
+# for. The table of all scenarios is left in the build directory, in tests/real/test-node.table;
+# `make check-node` prints it. Two scenarios are played straight at containerd, too: they show what
+# crikeepd is for.
+#
+# usage: test-node.sh [SCENARIO]
+#
+# A && B || C is meant; variables are shared with node-stage.sh.
+# shellcheck disable=SC1091,SC2015,SC2034,SC2086,SC2154,SC2317
+set -u
+
+here=$(cd "$(dirname "$0")" && pwd)
+scenarios='slow_sandbox slow_sandbox_straight slow_sandbox_1.6 late_container both_late
+	ordinary_use slow_start slow_start_straight slow_start_1.6 slower_start
+	deleted_pod deleted_with_a_late_container
+	crikeepd_killed kubelet_killed both_killed twenty_pods
+	dead_sandbox dead_sandbox_slow moved moved_while_kept
+	removed_while_away started_while_away'
+at_once=4 # kubelets: each has many inotify instances
+. "$here/play.sh"
+. "$here/stage.sh"
+. "$here/node-stage.sh"
+
+command -v curl >/dev/null || skip_all 'there is no curl'
+[ ! -e /sys/fs/cgroup/cgroup.controllers ] || skip_all 'control groups are of version 2 here'
+[ "${1:-}" = inside ] || [ "$(id -u)" -ne 0 ] || need relay crictl containerd kubelet
+enter "$@"
+node_prepare || { echo 'not ok - the node is prepared'; exit 1; }
+
+# node [1.6] [straight] [relay]: everything up; $began is when the first manifest came
+node() {
+	local s n=0 word runtime=2.4 straight='' with=''
+	for word; do
+		case $word in
+		1.6) runtime=1.6 ;;
+		straight) straight=1 ;;
+		relay) with=relay ;;
+		esac
+	done
+	for s in $scenarios; do
+		n=$((n + 1))
+		[ "$s" != "${d##*/}" ] || port=$((20250 + n))
+	done
+	path="$([ -z "$straight" ] && echo crikeepd || echo straight), containerd $runtime"
+	[ $runtime = 1.6 ] || PATH=$tools/containerd:$PATH
+	stage $with && groups_up || return
+	kubelet_up "$d/$([ -z "$straight" ] && echo cri.sock || echo $socket)"
+}
+begin() { # begin POD...
+	local p
+	began=$(now)
+	for p; do
+		static_pod "$p"
+	done
+}
+up_in() { # up_in SECONDS [N]
+	until_ "$1" up "${2:-1}"
+	status=$?
+	took=$(since "$began")
+	[ $status -eq 0 ] && up_after=$(seconds $took) || up_after="not in $1"
+	return $status
+}
+seconds() { echo "$(($1 / 1000)).$(($1 % 1000 / 100))"; }
+up_after='-'
+
+# row SANDBOXES CONTAINERS: for the table, with what is wanted; "-" is not asserted
+row() {
+	local sandboxes containers restarts over
+	sandboxes=$(runc_did create sandbox begin) containers=$(runc_did create container begin)
+	restarts=$(restart_count) over=$(handed_over | paste -sd' ')
+	printf '%s|%s|%s|%s|%s/%s|%s|%s/%s|%s|%s|%s\n' "$scenario" "$path" \
+		"$(asked RunPodSandbox)+$(asked CreateContainer)+$(asked StartContainer)" \
+		"$1" "$sandboxes" "$(runc_did create sandbox end=0)" \
+		"$2" "$containers" "$(runc_did create container end=0)" \
+		"${restarts:--}" "$up_after" "${over:--}" >"$stage_dir/${d##*/}.row"
+	[ "$1" = - ] || check 'sandboxes that runc was asked for' is "$sandboxes" "$1"
+	[ "$2" = - ] || check 'containers that runc was asked for' is "$containers" "$2"
+}
+not_restarted() { check 'the kubelet counts no restart' is "$(restart_count)" 0; }
+
+nothing_left() { is "$(past pods -q)" '' && is "$(runc_list)" ''; }
+nothing_runs() { is "$(runc_list)" ''; }
+cleaned() { # the manifests go; what has ended is the kubelet's to remove, once a minute
+	slow ''
+	rm -f "$d"/manifests/*
+	check 'nothing runs when the pod is deleted' until_ 60 nothing_runs
+}
+kept() { "$crikeep" --state-dir "$d/kept" list -a | grep -q KEPT; }
+running_containers() { past ps -q --no-trunc; }
+
+# ---- what is not slow --------------------------------------------------------------------------
+
+ordinary_use() {
+	node || return
+	began=$(now)
+	static_pod w 'livenessProbe: {exec: {command: [cat, /hook]}, periodSeconds: 1},
+	    lifecycle: {postStart: {exec: {command: [sh, -c, "echo started >/hook"]}}}'
+	check 'the pod is up' up_in 30
+	check 'a command in it, in one answer' until_ 10 hook_ran
+	check 'a command in it, by a web socket' until_ 10 websocket_exec
+	check 'the summary of statistics has it' until_ 30 answers_with w-n stats/summary
+	check 'the running pods have it' answers_with w-n runningpods/
+	static_pod x 'command: [sh, -c, "exit 1"]'
+	check 'one that ends is started again' until_ 60 ended_twice
+	check 'the first one is still the same' is "$(begun w-n container | wc -l)" 1
+	row - -
+	cleaned
+}
+hook_ran() { is "$(kubelet_says 'run/default/w-n/c?cmd=cat+/hook' -X POST)" started; }
+answers_with() { kubelet_says "$2" | grep -q "$1"; }
+websocket_exec() {
+	kubelet_says 'exec/default/w-n/c?command=echo&command=over&output=1' -N --output - \
+		-H 'Connection: Upgrade' -H 'Upgrade: websocket' \
+		-H 'Sec-WebSocket-Version: 13' -H 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==' \
+		-H 'Sec-WebSocket-Protocol: v4.channel.k8s.io' | grep -aq over
+}
+ended_twice() { [ "$(begun x-n container | wc -l)" -ge 2 ]; }
+
+# ---- slow creations and starts -----------------------------------------------------------------
+
+slow_sandbox() { # [1.6]
+	node "$@" || return
+	slow 'w-n create:sandbox 15'
+	begin w
+	check 'the pod is up' up_in 75
+	row 1 1
+	not_restarted
+	cleaned
+}
+slow_sandbox_1.6() { slow_sandbox 1.6; }
+slow_sandbox_straight() {
+	node straight || return
+	slow 'w-n create:sandbox 15'
+	begin w
+	check 'the pod does not come up' not up_in 60
+	row - -
+	check 'while it is made again and again' test "$(runc_did create sandbox begin)" -gt 2
+}
+not() { ! "$@"; }
+
+# by the relay's log: containerd creates a container without runc
+container_creates() { is "$(grep -c ' CreateContainer begin' "$d/relay.log")" "$1"; }
+
+late_container() {
+	node relay || return
+	relay hold CreateContainer 8
+	begin w
+	check 'the pod is up' up_in 75
+	row 1 1
+	check 'one CreateContainer reached the runtime' container_creates 1
+	not_restarted
+	relay clear
+	cleaned
+}
+
+both_late() {
+	node relay || return
+	relay hold CreateContainer 8
+	slow 'w-n create:sandbox 15'
+	begin w
+	check 'the pod is up' up_in 100
+	row 1 1
+	check 'one CreateContainer reached the runtime' container_creates 1
+	not_restarted
+	relay clear
+	cleaned
+}
+
+# containerd runs `runc create` in StartContainer
+start_of() { # start_of SECONDS [1.6]
+	local id
+	node "${@:2}" || return
+	slow "w-n create:container $1"
+	begin w
+	check 'the pod is up' up_in $((${1%.*} + 30))
+	check 'by the first start' within 0 $((${1%.*} * 1000 + 8000))
+	id=$(begun w-n container)
+	sleep 12 # a kubelet that took it for one to be made anew would have asked by then
+	row 1 1
+	not_restarted
+	check 'it runs' runs "$id"
+	cleaned
+}
+slow_start() { start_of 7.5; }
+slow_start_1.6() { start_of 7.5 1.6; }
+slower_start() { start_of 30; }
+slow_start_straight() {
+	node straight || return
+	slow 'w-n create:container 7.5'
+	begin w
+	check 'the pod does not come up' not up_in 45
+	row 1 -
+	check 'while it is started again and again' test "$(runc_did create container begin)" -gt 2
+}
+
+# ---- pods that are deleted meanwhile -----------------------------------------------------------
+
+deleted_pod() {
+	node || return
+	slow 'w-n create:sandbox 15'
+	begin w
+	sleep 4
+	rm "$d/manifests/w.yaml"
+	check 'the sandbox is made, or given up' until_ 30 sandbox_ended
+	check 'it goes' until_ 100 nothing_left
+	row 1 0
+}
+sandbox_ended() { grep -q ' create w-n sandbox [^ ]* end=' "$d/runc/calls.log"; }
+
+deleted_with_a_late_container() {
+	node relay || return
+	relay hold CreateContainer 8
+	begin w
+	check 'the container is being made' until_ 30 container_creates 1
+	sleep 3
+	rm "$d/manifests/w.yaml"
+	check 'everything goes' until_ 120 nothing_left
+	row 1 -
+	check 'one CreateContainer reached the runtime' container_creates 1
+}
+
+# ---- kill -9 -----------------------------------------------------------------------------------
+
+# The service manager holds the connection that carries the creation, so it is made once.
+crikeepd_killed() {
+	managed=yes
+	node || return
+	slow 'w-n create:sandbox 15'
+	begin w
+	sleep 4
+	check 'crikeepd lives again' lives_again kill -KILL "$(life)"
+	check 'the pod is up' up_in 90
+	row 1 1
+	not_restarted
+	cleaned
+}
+kubelet_killed() {
+	node || return
+	slow 'w-n create:sandbox 15'
+	begin w
+	sleep 4
+	kubelet_kill
+	check 'the kubelet starts again' kubelet_up "$d/cri.sock"
+	check 'the pod is up' up_in 90
+	row 1 1
+	not_restarted
+	cleaned
+}
+both_killed() {
+	managed=yes
+	node || return
+	slow 'w-n create:sandbox 15'
+	begin w
+	sleep 4
+	kubelet_kill
+	check 'crikeepd lives again' lives_again kill -KILL "$(life)"
+	check 'the kubelet starts again' kubelet_up "$d/cri.sock"
+	check 'the pod is up' up_in 90
+	row 1 1
+	not_restarted
+	cleaned
+}
+
+# ---- many, and again ---------------------------------------------------------------------------
+
+twenty_pods() {
+	local i delays=() names=()
+	timeout=3s
+	node || return
+	for i in {1..20}; do
+		names+=("p$i")
+		delays+=("p$i-n create:sandbox $((6 + i % 3))")
+	done
+	slow "${delays[@]}"
+	begin "${names[@]}"
+	check 'all are up' up_in 110 20
+	row 20 20
+	not_restarted
+	cleaned
+}
+
+pause_dies() { # pause_dies SECONDS: the next sandbox takes that long
+	local first pid
+	node || return
+	begin w
+	check 'the pod is up' up_in 60
+	first=$(begun w-n sandbox)
+	slow "w-n create:sandbox $1"
+	pid=$(runc --root "$d/runc/root/k8s.io" state "$first" |
+		sed -n 's/.*"pid": \([0-9]*\),.*/\1/p')
+	began=$(now)
+	kill -KILL "$pid"
+	check 'it is up again' up_in 80 2
+	row 2 2
+	cleaned
+}
+dead_sandbox() { pause_dies 0.1; }
+dead_sandbox_slow() { pause_dies 15; }
+
+# ---- the kubelet goes elsewhere ----------------------------------------------------------------
+
+unchanged() { # IDS NUMBER
+	is "$(running_containers | sort)" "$1" && is "$(runc_did create container begin)" "$2"
+}
+
+moved() {
+	local before
+	node straight || return
+	path='straight, through, straight'
+	begin p1 p2 p3
+	check 'the pods are up' up_in 60 3
+	before=$(running_containers | sort)
+	kubelet_kill
+	check 'the kubelet is up behind crikeepd' kubelet_up "$d/cri.sock"
+	sleep 20
+	check 'nothing has changed' unchanged "$before" 3
+	static_pod p4
+	check 'another pod is up' until_ 30 up 4
+	before=$(running_containers | sort)
+	kubelet_kill
+	check 'the kubelet is up, straight' kubelet_up "$d/$socket"
+	sleep 20
+	check 'nothing has changed again' unchanged "$before" 4
+	row 4 4
+	not_restarted
+	cleaned
+}
+
+moved_while_kept() {
+	local id
+	more+=(--ttl=30s --hand-back=repeat)
+	node || return
+	path='through, straight, through'
+	slow 'w-n create:sandbox 12'
+	begin w
+	sleep 6
+	kubelet_kill
+	check 'the sandbox is kept' until_ 30 kept
+	crikeepd_kill
+	check 'the kubelet is up, straight' kubelet_up "$d/$socket"
+	check 'the pod is up, in the sandbox that was kept' up_in 60
+	id=$(begun w-n container)
+	kubelet_kill
+	check 'crikeepd starts again' crikeepd_start
+	check 'the kubelet is up behind crikeepd' kubelet_up "$d/cri.sock"
+	sleep 40 # longer than anything is kept
+	check 'the container still runs, and is the only one' unchanged "$id" 1
+	row 1 1
+	not_restarted
+	cleaned
+}
+
+# a container is kept, and nobody is there: $id
+container_kept() {
+	node relay || return
+	relay keep CreateContainer
+	relay hold CreateContainer 8
+	begin w
+	check 'the container is being made' until_ 30 container_creates 1
+	kubelet_kill
+	check 'it is kept' until_ 30 kept
+	crikeepd_kill
+	relay clear
+	id=$(past ps -aq --no-trunc)
+}
+removed_while_away() {
+	container_kept || return
+	check 'it can be removed, straight at the runtime' past rm "$id"
+	check 'crikeepd starts again' crikeepd_start
+	check 'the kubelet starts again' kubelet_up "$d/cri.sock"
+	check 'the pod is up' up_in 60
+	check 'with another container' test "$(running_containers)" != "$id"
+	row 1 1
+	cleaned
+}
+started_while_away() {
+	container_kept || return
+	check 'it can be started, straight at the runtime' past start "$id"
+	check 'crikeepd starts again' crikeepd_start
+	check 'the kubelet starts again' kubelet_up "$d/cri.sock"
+	sleep 30
+	check 'it still runs, and is the only one' unchanged "$id" 1
+	row 1 1
+	not_restarted
+	cleaned
+}
+
+# ---- the table ---------------------------------------------------------------------------------
+
+table() {
+	{
+		echo 'scenario|path|asked for: sandbox+container+start|goal|sandboxes' \
+			'begun/done|goal|containers begun/done|restarts|up after, s|late, then' \
+			'handed over after, s'
+		for s in $wanted; do
+			[ ! -f "$stage_dir/$s.row" ] || cat "$stage_dir/$s.row"
+		done
+	} | column -t -s '|' -o '  '
+	echo "from \"a late sandbox exists\" to \"the kubelet has it\", through crikeepd: median $median s"
+}
+
+(play_all)
+status=$?
+# half of the late sandboxes took no longer
+median=$(for s in $wanted; do
+	[ ! -f "$stage_dir/$s.row" ] || ! grep -q '|crikeepd,' "$stage_dir/$s.row" ||
+		cut -d'|' -f10 "$stage_dir/$s.row" | tr ' ' '\n' | grep -vx -e - || :
+done | sort -n | awk '{ t[NR] = $1 } END { print NR ? t[int((NR + 1) / 2)] : "unknown" }')
+scenario='all scenarios' d=$stage_dir
+if [ "$wanted" = "$scenarios" ]; then
+	check 'half of the late sandboxes are with the kubelet within 1.0 s' \
+		awk -v median="$median" 'BEGIN { exit median == "unknown" || median > 1 }' |
+		tee "$d/verdict"
+	! grep -q '^not ok' "$d/verdict" || status=1
+fi
+table | tee "$build/tests/real/test-node.table"
+exit $status
