@@ -89,8 +89,6 @@ static void up_headers(struct ck_h2_stream *stream, const struct ck_h2_header *h
 		return;
 	}
 	call->pass.ended = call->pass.ended || has_status;
-	if (has_status && call->pass.ended_with)
-		call->pass.ended_with(call, grpc);
 	if (ck_h2_stream_headers(call->stream, headers, n, has_status && !call->begun) < 0) {
 		out_of_memory(call);
 		return;

@@ -9,8 +9,8 @@
  *   call-pass.c        passed on to the runtime; its answer is passed back, as it is or filtered
  *   call-create.c      RunPodSandbox, CreateContainer
  *   call-start.c       StartContainer
- *   call-lifecycle.c   Stop..., Remove...: before and after they are passed on
- *   nri-call-steps.c   the same and Update..., step by step, if NRI plugins are to be told
+ *   call-lifecycle.c   Stop..., Remove...: before they are passed on
+ *   nri-call-steps.c   passes them on; and Update..., if NRI plugins are to be told
  *   call-events.c      GetContainerEvents
  */
 #include "src/daemon/daemon.h"
@@ -47,8 +47,6 @@ struct ck_call_pass {
 	/* read from the runtime and not yet given back to its window */
 	size_t owed;
 	bool ended; /* the runtime's trailers came, or the end of its stream */
-	/* called with the status of the runtime before the client gets it; may be NULL */
-	void (*ended_with)(struct ck_call *call, int grpc);
 };
 
 /* call-create.c */
@@ -67,6 +65,12 @@ struct ck_starting;
 struct ck_call_start {               /* call-start.c */
 	struct ck_call *prev, *next; /* that wait for the same end */
 	struct ck_starting *of;
+};
+
+struct ck_life;
+struct ck_call_join {                /* nri-call-steps.c: the same request is under way */
+	struct ck_call *prev, *next; /* that wait for the same end */
+	struct ck_life *life;
 };
 
 struct ck_call {
@@ -91,6 +95,7 @@ struct ck_call {
 	struct ck_call_pass pass;
 	struct ck_call_create create;
 	struct ck_call_start start;
+	struct ck_call_join join;
 };
 
 /* ---- serve.c --------------------------------------------------------------------------------- */
@@ -133,9 +138,9 @@ void ck_pass_sent(struct ck_call *call, size_t n);
 /* ---- nri-call-steps.c ------------------------------------------------------------------------ */
 
 /*
- * ck_life_begin - take the call over if a plugin listens to its events: true. It then goes through
- * its steps, also when its client has left, and ends by itself. false: pass it on as usual. @call:
- * its id is known
+ * ck_life_begin - take the call over: true. A stop or removal always is, and joins an identical
+ * one; an update is if a plugin listens to its events. It then goes through its steps, also when
+ * its client has left, and ends by itself. false: pass it on as usual. @call: its id is known
  */
 bool ck_life_begin(struct ck_call *call);
 /* ck_lives_end - the daemon ends. A call that waits for NRI is freed when NRI calls back */

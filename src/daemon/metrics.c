@@ -256,6 +256,8 @@ static void put_daemon(struct text *text, const struct ck_metrics *m)
 	put_one(text, "crikeepd_starts_total", "counter", "Starts sent to the runtime", m->starts);
 	put_one(text, "crikeepd_starts_joined_total", "counter",
 		"Calls that joined a start under way", m->starts_joined);
+	put_one(text, "crikeepd_teardowns_joined_total", "counter",
+		"Stops and removals that joined an identical one under way", m->teardowns_joined);
 
 	put_one(text, "crikeepd_clients", "gauge", "Open connections of clients", m->clients);
 	put_one(text, "crikeepd_clients_total", "counter", "Accepted connections of clients",

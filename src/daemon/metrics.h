@@ -37,6 +37,7 @@ struct ck_metrics { /* zeroed; the files that do the work count here */
 	struct ck_histogram delivery[3];
 	/* crikeepd_starts_total: sent to the runtime; crikeepd_starts_joined_total */
 	uint64_t starts, starts_joined;
+	uint64_t teardowns_joined; /* crikeepd_teardowns_joined_total */
 	/* connections */
 	/* crikeepd_clients_total, crikeepd_clients_refused_total (peer uid) */
 	uint64_t clients_total, clients_refused;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that update, stop or remove a pod or container, if NRI plugins are to be told. Each
- * call is a list of steps, one after the other. A step tells plugins or asks the runtime. A step
- * that fails ends the list, and its error is the answer to the client.
+ * Calls that stop or remove a pod or container; and those that update one, if NRI plugins are to
+ * be told. An identical stop or removal joins the one that runs (K35). Each call is a list of
+ * steps, one after the other. A step tells plugins or asks the runtime. A step that fails ends the
+ * list, and its error is the answer to the client.
  *
  * - StopPodSandbox: its containers are stopped and told as stopped; the pod is told as stopped; the
  *   runtime tears it down
@@ -20,6 +21,7 @@
 
 #include <utlist.h>
 
+#include "cache/starts.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
@@ -36,6 +38,7 @@ struct ck_life {
 	struct ck_life *prev, *next;
 	struct ck_daemon *daemon;
 	struct ck_call *call;    /* detached once its client is gone */
+	struct ck_call *joined;  /* the same request, while this one runs */
 	struct ck_bytes request; /* a detached call's */
 	step_fn *const *at;
 	struct ck_unary_call *rpc;
@@ -54,6 +57,7 @@ struct program {
 	unsigned events; /* a plugin must have subscribed to one of them */
 	bool agrees;     /* plugins may refuse it; not begun for a client that is gone */
 	step_fn *const *steps;
+	step_fn *const *untold; /* if no plugin listens; NULL: passed on as it comes */
 };
 
 /* ---- begin and end --------------------------------------------------------------------------- */
@@ -86,9 +90,17 @@ static struct ck_life *same_pod(const struct ck_daemon *daemon, const char *id)
 	return oldest;
 }
 
+static void joined_free(struct ck_call *call)
+{
+	DL_DELETE2(call->join.life->joined, call, join.prev, join.next);
+	ck_call_free(call);
+}
+
 static void life_free(struct ck_life *life)
 {
 	DL_DELETE(life->daemon->lives, life);
+	while (life->joined)
+		joined_free(life->joined);
 	ck_unary_cancel(life->rpc);
 	ck_call_free(life->call);
 	ck_bytes_free(&life->request);
@@ -116,28 +128,34 @@ static void end(struct ck_life *life)
 static void fail(struct ck_life *life, int grpc, const char *text)
 {
 	ck_call_answer(life->call, grpc, text);
+	for (; life->joined; joined_free(life->joined))
+		ck_call_answer(life->joined, grpc, text);
 	end(life);
 }
 
 static void fail_status(struct ck_life *life, const struct ck_grpc_status *why)
 {
 	ck_call_pass_status(life->call, why);
+	for (; life->joined; joined_free(life->joined))
+		ck_call_pass_status(life->joined, why);
 	end(life);
 }
 
 static void fail_error(struct ck_life *life, const struct ck_error *err)
 {
-	ck_call_answer_error(life->call, err);
-	end(life);
+	fail(life, ck_error_grpc(err), err->text);
 }
 
 static void answer(struct ck_life *life)
 {
+	const struct ck_bytes *message = &life->answer.message;
 	if (life->answer.status.code != CK_GRPC_OK) {
 		fail_status(life, &life->answer.status);
 		return;
 	}
-	ck_call_answer_message(life->call, life->answer.message.p, life->answer.message.len);
+	ck_call_answer_message(life->call, message->p, message->len);
+	for (; life->joined; joined_free(life->joined))
+		ck_call_answer_message(life->joined, message->p, message->len);
 	end(life);
 }
 
@@ -157,6 +175,26 @@ static void life_left(struct ck_call *call)
 }
 
 static const struct ck_call_ops life_ops = { .left = life_left };
+static const struct ck_call_ops joined_ops = { .left = joined_free };
+
+/* A call that ends something goes on without its callers, so they are answered in time here. */
+static void too_late(void *userdata)
+{
+	struct ck_call *call = userdata;
+	if (!call->stream)
+		return;
+	ck_call_answer(call, CK_GRPC_DEADLINE_EXCEEDED,
+		       "context deadline exceeded: the runtime has not answered yet; the call goes "
+		       "on, and a repeated one joins it");
+	call->ops->left(call);
+}
+
+static void answer_in_time(struct ck_call *call)
+{
+	if (call->deadline)
+		/* if the timer cannot be set, the client ends the call by itself */
+		ck_loop_timer(&call->daemon->loop, &call->timer, call->deadline, too_late, call);
+}
 
 static struct ck_bytes *request_of(struct ck_life *life)
 {
@@ -165,13 +203,35 @@ static struct ck_bytes *request_of(struct ck_life *life)
 
 /* ---- asking the runtime ---------------------------------------------------------------------- */
 
-/* how long the runtime may take: the client's time, or more for a stop or removal, which goes on
- * without the client */
-static uint64_t patience(const struct ck_life *life)
+/* StopContainer's grace period, in ns */
+static uint64_t grace(struct ck_life *life)
 {
-	uint64_t left = ck_call_left(life->call),
-		 least = life->agrees ? 1 : life->daemon->conf.destroy_timeout;
-	return left == UINT64_MAX ? CK_STOP_MAX : left < least ? least : left;
+	const struct ck_bytes *request = request_of(life);
+	struct ck_wire wire = ck_wire_begin(request->p, request->len);
+	struct ck_wire_field field;
+	struct ck_error err;
+	uint64_t seconds = 0;
+	if (life->call->method->class != CK_CRI_STOP || life->call->method->kind != CK_CONTAINER)
+		return 0;
+	while (ck_wire_next(&wire, &field, &err) > 0)
+		if (field.number == CRI_StopContainerRequest_timeout &&
+		    field.type == CK_WIRE_VARINT)
+			seconds = field.value;
+	return (int64_t)seconds < 0                      ? 0
+	       : seconds > CK_DURATION_MAX / CK_NS_PER_S ? CK_DURATION_MAX
+							 : seconds * CK_NS_PER_S;
+}
+
+/* How long the runtime may take. A stop or removal goes on without its callers: it has
+ * destroy_timeout more than the first one waits, or than the grace period. */
+static uint64_t patience(struct ck_life *life)
+{
+	uint64_t left = ck_call_left(life->call), least = grace(life);
+	if (life->agrees)
+		return left == UINT64_MAX ? CK_STOP_MAX : left ? left : 1;
+	if (left == UINT64_MAX)
+		left = CK_STOP_MAX;
+	return (left < least ? least : left) + life->daemon->conf.destroy_timeout;
 }
 
 /* @message is freed; an error is answered */
@@ -226,6 +286,8 @@ static void forwarded(struct ck_unary_reply *reply, void *userdata)
 		answer(life);
 		return;
 	}
+	if (call->method->class == CK_CRI_STOP && call->method->kind == CK_CONTAINER)
+		ck_start_stopped(cache, call->id);
 	if (call->method->class == CK_CRI_STOP)
 		ck_object_seen(cache, call->method->kind, call->id, CK_CONDITION_DEAD);
 	next_step(life);
@@ -644,45 +706,82 @@ static step_fn *const update_pod_steps[] = { probe_update_pod, ask_update_pod, f
 #define ENDS_CONTAINER (CK_NRI_BIT(STOP_CONTAINER) | CK_NRI_BIT(REMOVE_CONTAINER))
 #define ENDS_POD       (CK_NRI_BIT(STOP_POD_SANDBOX) | CK_NRI_BIT(REMOVE_POD_SANDBOX))
 
+static step_fn *const untold_steps[] = { forward, answer };
+/* plugins are told at the stop, so a pod is stopped even if the runtime would do so by itself */
+static step_fn *const untold_remove_pod_steps[] = { stop_pod, forward, answer };
+
 static const struct program programs[] = {
 	{ "StopPodSandbox", CK_NRI_BIT(STOP_CONTAINER) | CK_NRI_BIT(STOP_POD_SANDBOX), false,
-	  stop_pod_steps },
-	{ "RemovePodSandbox", ENDS_CONTAINER | ENDS_POD, false, remove_pod_steps },
-	{ "StopContainer", CK_NRI_BIT(STOP_CONTAINER), false, stop_steps },
-	{ "RemoveContainer", ENDS_CONTAINER, false, remove_steps },
+	  stop_pod_steps, untold_steps },
+	{ "RemovePodSandbox", ENDS_CONTAINER | ENDS_POD, false, remove_pod_steps,
+	  untold_remove_pod_steps },
+	{ "StopContainer", CK_NRI_BIT(STOP_CONTAINER), false, stop_steps, untold_steps },
+	{ "RemoveContainer", ENDS_CONTAINER, false, remove_steps, untold_steps },
 	{ "UpdateContainerResources",
-	  CK_NRI_BIT(UPDATE_CONTAINER) | CK_NRI_BIT(POST_UPDATE_CONTAINER), true, update_steps },
+	  CK_NRI_BIT(UPDATE_CONTAINER) | CK_NRI_BIT(POST_UPDATE_CONTAINER), true, update_steps,
+	  NULL },
 	{ "UpdatePodSandboxResources",
 	  CK_NRI_BIT(UPDATE_POD_SANDBOX) | CK_NRI_BIT(POST_UPDATE_POD_SANDBOX), true,
-	  update_pod_steps },
+	  update_pod_steps, NULL },
 };
 
 static const struct program *program_of(const struct ck_call *call)
 {
 	for (size_t i = 0; i < CK_COUNT(programs); i++)
-		if (strcmp(programs[i].rpc, call->method->rpc) == 0 &&
-		    ck_plugging_wanted(call->daemon, programs[i].events))
+		if (strcmp(programs[i].rpc, call->method->rpc) == 0)
 			return &programs[i];
 	return NULL;
+}
+
+static bool told_of(const struct ck_daemon *daemon, const struct program *program)
+{
+	return daemon->nri && ck_plugging_wanted(daemon, program->events);
+}
+
+/* the same request is under way: one call at the runtime for both */
+static bool join(struct ck_call *call)
+{
+	struct ck_life *life;
+	DL_FOREACH (call->daemon->lives, life) {
+		const struct ck_bytes *request = request_of(life);
+		if (life->agrees || life->cut || life->call->method != call->method ||
+		    request->len != call->request.len ||
+		    (request->len && memcmp(request->p, call->request.p, request->len) != 0))
+			continue;
+		call->join.life = life;
+		call->ops = &joined_ops;
+		DL_APPEND2(life->joined, call, join.prev, join.next);
+		call->daemon->metrics.teardowns_joined++;
+		answer_in_time(call);
+		return true;
+	}
+	return false;
 }
 
 bool ck_life_begin(struct ck_call *call)
 {
 	struct ck_daemon *daemon = call->daemon;
-	const struct program *program = daemon->nri ? program_of(call) : NULL;
-	if (!program)
+	const struct program *program = program_of(call);
+	bool tells = program && told_of(daemon, program);
+	if (!program || (!tells && !program->untold))
 		return false;
+	if (!program->agrees && join(call))
+		return true;
 	struct ck_life *life = CK_NEW(struct ck_life);
 	if (!life) {
 		ck_call_answer(call, CK_GRPC_RESOURCE_EXHAUSTED, "out of memory");
 		ck_call_free(call);
 		return true;
 	}
-	*life = (struct ck_life){ .daemon = daemon, .call = call, .at = program->steps };
+	*life = (struct ck_life){ .daemon = daemon,
+				  .call = call,
+				  .at = tells ? program->steps : program->untold };
 	life->agrees = program->agrees;
-	life->waits = ends_pod(life) && same_pod(daemon, call->id);
+	life->waits = tells && ends_pod(life) && same_pod(daemon, call->id);
 	DL_PREPEND(daemon->lives, life);
 	call->ops = &life_ops;
+	if (!life->agrees)
+		answer_in_time(call);
 	if (!life->waits)
 		step(life);
 	return true;

@@ -14,7 +14,8 @@ long_tests += \
 	tests/daemon/test-move \
 	tests/daemon/test-restart \
 	tests/daemon/test-service \
-	tests/daemon/test-start
+	tests/daemon/test-start \
+	tests/daemon/test-teardown
 test_programs += tests/daemon/service-manager
 test_support += \
 	tests/daemon/pods.c tests/daemon/pods.h \
