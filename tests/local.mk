@@ -153,7 +153,8 @@ check-one:
 		*/$$m | */test-$$m | */fuzz-$$m) \
 			case $$p in \
 			tests/daemon/* | tests/load/* | tests/flow/test-sim*) \
-				$(MAKE) $(AM_MAKEFLAGS) -s crikeepd crikeep-sim || exit;; \
+				$(MAKE) $(AM_MAKEFLAGS) -s crikeepd crikeep-sim \
+					tests/daemon/service-manager || exit;; \
 			esac; \
 			$(MAKE) $(AM_MAKEFLAGS) -s $$p || exit; \
 			$(AM_TESTS_ENVIRONMENT) \

@@ -70,8 +70,8 @@ static void look(void *userdata)
 		return;
 	if (held->n)
 		ck_log(CK_LOG_INFO,
-		       "ended %u connections to the runtime that were kept open: what they carried "
-		       "is decided",
+		       "ended the connections to the runtime that were kept open (%u): what they "
+		       "carried is decided",
 		       held->n);
 	while (held->n) {
 		shutdown(held->fds[0], SHUT_RDWR);
@@ -92,7 +92,7 @@ int ck_held_begin(struct ck_daemon *daemon, struct ck_error *err)
 	if (!held->n)
 		return 0;
 	ck_log(CK_LOG_INFO,
-	       "%u connections to the runtime were kept open: what they carry goes on", held->n);
+	       "connections to the runtime were kept open (%u): what they carry goes on", held->n);
 	held->until = ck_loop_now() + longest + CK_CREATE_EXTRA;
 	for (unsigned i = 0; r >= 0 && i < held->n; i++)
 		r = sd_event_add_io(daemon->loop.event, &held->sources[i], held->fds[i], EPOLLIN,
