@@ -8,6 +8,7 @@
 #include <utlist.h>
 
 #include "cache/hidden-set.h"
+#include "src/base/clock.h"
 #include "src/base/duration.h"
 #include "src/base/limits.h"
 
@@ -15,11 +16,9 @@
 
 uint64_t ck_cache_now(const struct ck_cache *cache)
 {
-	struct timespec ts;
 	if (cache->clock)
 		return cache->clock(cache->clock_userdata);
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return (uint64_t)ts.tv_sec * CK_NS_PER_S + (uint64_t)ts.tv_nsec;
+	return ck_clock_ns(CLOCK_BOOTTIME);
 }
 
 bool ck_cache_in_child(const struct ck_cache *cache)

@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
+#include "src/base/clock.h"
 #include "hooks/nri-int.h"
 
 void ck_nri_ref(struct ck_nri *nri)
@@ -44,11 +45,9 @@ void ck_nri_unlock(struct ck_nri *nri)
 
 uint64_t ck_nri_now(const struct ck_nri *nri)
 {
-	struct timespec ts = { 0 };
 	if (nri->clock)
 		return nri->clock(nri->clock_userdata);
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return (uint64_t)ts.tv_sec * CK_NS_PER_S + (uint64_t)ts.tv_nsec;
+	return ck_clock_ns(CLOCK_BOOTTIME);
 }
 
 void ck_nri_log(struct ck_nri *nri, enum ck_log_level level, const char *fmt, ...)

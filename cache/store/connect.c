@@ -2,6 +2,7 @@
 /* The connection of the writer: opened, checked and closed. */
 #include <time.h>
 
+#include "src/base/clock.h"
 #include "cache/store/store-int.h"
 
 /*
@@ -86,14 +87,6 @@ static int set_up(struct ck_store *store, sqlite3 *db, bool check, bool *ret_fre
 	return r < 0 ? r : ck_store_read_counts(store, db, err);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * CK_NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 /*
  * A program that is stopped while it holds an exclusive lock makes SQLite wait up to 10 seconds.
  * So look first, and wait for at most CK_BUSY_MS.
@@ -101,10 +94,10 @@ static uint64_t now_ns(void)
 int ck_store_wait_for_others(struct ck_store *store, struct ck_error *err)
 {
 	struct timespec pause = { 0, CK_NS_PER_MS };
-	uint64_t until = now_ns() + CK_BUSY_MS * CK_NS_PER_MS;
+	uint64_t until = ck_clock_ns(CLOCK_MONOTONIC) + CK_BUSY_MS * CK_NS_PER_MS;
 	long pid = ck_lock_holder(store->dirfd, true);
 
-	while (pid && now_ns() < until) { /* to look may take longer than to wait */
+	while (pid && ck_clock_ns(CLOCK_MONOTONIC) < until) { /* to look may take longer than to wait */
 		nanosleep(&pause, NULL);
 		pid = ck_lock_holder(store->dirfd, true);
 	}

@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "src/base/clock.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/base/utf8.h"
@@ -59,9 +60,7 @@ static struct {
 
 static uint64_t kernel_clock(void)
 {
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * CK_NS_PER_S + (uint64_t)ts.tv_nsec;
+	return ck_clock_ns(CLOCK_MONOTONIC);
 }
 
 uint64_t (*ck_log_clock)(void) = kernel_clock;

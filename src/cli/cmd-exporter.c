@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "src/base/bytes.h"
+#include "src/base/clock.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/cli/cli.h"
@@ -65,17 +66,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 /* ---- crikeepd's side ------------------------------------------------------------------------- */
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts = { 0 };
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * CK_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 static int read_some(int fd, struct ck_bytes *text, uint64_t until, struct ck_error *err)
 {
 	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
-	uint64_t now = now_ns();
+	uint64_t now = ck_clock_ns(CLOCK_MONOTONIC);
 	int ready = now >= until ? 0 : poll(&poll_fd, 1, (int)((until - now) / CK_NS_PER_MS + 1));
 	if (ready < 0 && errno == EINTR)
 		return 1;
@@ -99,7 +93,7 @@ static int read_some(int fd, struct ck_bytes *text, uint64_t until, struct ck_er
 static int fetch(const char *path, struct ck_bytes *text, struct ck_error *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	uint64_t until = now_ns() + CK_METRICS_WAIT;
+	uint64_t until = ck_clock_ns(CLOCK_MONOTONIC) + CK_METRICS_WAIT;
 	size_t end = strlen(CK_METRICS_END);
 	CK_AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "src/base/clock.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/base/duration.h"
@@ -256,9 +257,7 @@ static void print_table(const struct arguments *args, const struct pods *pods)
 		{ "RUNTIME", 0, 5 },
 	};
 	struct ck_table *table = NULL;
-	struct timespec ts;
-	clock_gettime(CLOCK_REALTIME, &ts);
-	int64_t now = ts.tv_sec * (int64_t)CK_NS_PER_S + ts.tv_nsec;
+	int64_t now = (int64_t)ck_clock_ns(CLOCK_REALTIME);
 	for (size_t i = 0; i < pods->n; i++) {
 		const struct pod *pod = &pods->all[i];
 		char age[CK_TEXT_SPAN];

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "src/base/clock.h"
 #include "src/base/duration.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
@@ -15,16 +16,9 @@
 
 #define CANDIDATES_SHOWN 8u
 
-static uint64_t clock_ns(clockid_t id)
-{
-	struct timespec t = { 0 };
-	clock_gettime(id, &t);
-	return (uint64_t)t.tv_sec * CK_NS_PER_S + (uint64_t)t.tv_nsec;
-}
-
 uint64_t ck_look_clock(void)
 {
-	return clock_ns(CLOCK_BOOTTIME);
+	return ck_clock_ns(CLOCK_BOOTTIME);
 }
 
 static void read_boot_id(char *boot, size_t size)
@@ -58,7 +52,7 @@ void ck_look_complain(int r, const struct ck_error *err)
 void ck_look_clocks(struct ck_look *look)
 {
 	look->now = ck_look_clock();
-	look->wall = (int64_t)clock_ns(CLOCK_REALTIME);
+	look->wall = (int64_t)ck_clock_ns(CLOCK_REALTIME);
 	read_boot_id(look->boot, sizeof(look->boot));
 }
 

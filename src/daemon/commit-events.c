@@ -18,6 +18,7 @@
 #include <utlist.h>
 
 #include "cache/cache.h"
+#include "src/base/clock.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/base/wire-writer.h"
@@ -276,13 +277,6 @@ static void sandbox_told(struct ck_unary_reply *reply, void *userdata)
 
 /* ---- commits --------------------------------------------------------------------------------- */
 
-static uint64_t wall_clock(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * CK_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 static void drop_all(struct ck_announcer *announcer)
 {
 	struct announcement *a, *next;
@@ -307,7 +301,7 @@ static void pump(void *userdata)
 		DL_DELETE(announcer->queued, a);
 		DL_APPEND(announcer->running, a);
 		announcer->running_n++;
-		a->asked_at = wall_clock();
+		a->asked_at = ck_clock_ns(CLOCK_REALTIME);
 		ask_id(a, "PodSandboxStatus", a->sandbox, sandbox_told);
 	}
 }

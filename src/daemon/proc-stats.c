@@ -7,19 +7,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "src/base/clock.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/daemon/proc-stats.h"
 
 /* entries of the listing that do not count: ".", "..", and the descriptor of the listing itself */
 #define OWN_FDS 3u
-
-static uint64_t clock_ns(clockid_t id)
-{
-	struct timespec ts = { 0 };
-	clock_gettime(id, &ts);
-	return (uint64_t)ts.tv_sec * CK_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 static size_t read_start(int fd, char *buf, size_t size)
 {
@@ -43,7 +37,7 @@ static uint64_t started(void)
 		return 0;
 	uint64_t since_boot = ticks / (uint64_t)hz * CK_NS_PER_S +
 			      ticks % (uint64_t)hz * (CK_NS_PER_S / (uint64_t)hz);
-	return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + since_boot;
+	return ck_clock_ns(CLOCK_REALTIME) - ck_clock_ns(CLOCK_BOOTTIME) + since_boot;
 }
 
 void ck_process_open(struct ck_process *process)
@@ -66,7 +60,7 @@ void ck_process_look(const struct ck_process *process, struct ck_process_figures
 	char buf[256];
 	uint64_t pages, resident, page = (uint64_t)sysconf(_SC_PAGESIZE);
 	struct rlimit limit;
-	*ret_figures = (struct ck_process_figures){ .cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID),
+	*ret_figures = (struct ck_process_figures){ .cpu_ns = ck_clock_ns(CLOCK_PROCESS_CPUTIME_ID),
 						    .started_ns = process->started_ns };
 	if (read_start(process->statm, buf, sizeof(buf)) &&
 	    sscanf(buf, "%" SCNu64 " %" SCNu64, &pages, &resident) == 2) {

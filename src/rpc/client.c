@@ -10,6 +10,7 @@
 
 #include <utlist.h>
 
+#include "src/base/clock.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/rpc/address.h"
@@ -30,9 +31,7 @@ struct ck_client {
 
 uint64_t ck_client_now(void)
 {
-	struct timespec ts;
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return (uint64_t)ts.tv_sec * CK_NS_PER_S + (uint64_t)ts.tv_nsec;
+	return ck_clock_ns(CLOCK_BOOTTIME);
 }
 
 /* ---- the end of a call ----------------------------------------------------------------------- */

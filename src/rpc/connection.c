@@ -14,6 +14,7 @@
 #include <utlist.h>
 
 #include "src/base/bytes.h"
+#include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
@@ -55,9 +56,7 @@ struct ck_connection {
 
 uint64_t ck_loop_now(void)
 {
-	struct timespec ts;
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return (uint64_t)ts.tv_sec * CK_NS_PER_S + (uint64_t)ts.tv_nsec;
+	return ck_clock_ns(CLOCK_BOOTTIME);
 }
 
 int ck_loop_init(struct ck_loop *loop, struct ck_error *err)

@@ -7,14 +7,13 @@
 
 #include <utlist.h>
 
+#include "src/base/clock.h"
 #include "src/base/limits.h"
 #include "src/sim/sim-int.h"
 
 uint64_t ck_sim_wall(void)
 {
-	struct timespec ts;
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * CK_NS_PER_S + (uint64_t)ts.tv_nsec;
+	return ck_clock_ns(CLOCK_REALTIME);
 }
 
 static void random_id(char id[CK_SIM_ID + 1])

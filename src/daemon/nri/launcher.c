@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
@@ -45,19 +46,12 @@ struct ck_launcher {
 	uint64_t number;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts = { 0 };
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return (uint64_t)ts.tv_sec * CK_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 /* true: readable before @until */
 static bool wait_readable(int fd, uint64_t until)
 {
 	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
 	for (;;) {
-		uint64_t now = now_ns();
+		uint64_t now = ck_clock_ns(CLOCK_BOOTTIME);
 		if (now >= until)
 			return false;
 		int n = poll(&poll_fd, 1, (int)((until - now) / CK_NS_PER_MS + 1));
@@ -187,7 +181,7 @@ static bool serve(struct launcher_process *l)
 	if (r <= 0)
 		return r == 0;
 	pid_t pid = 0;
-	int e = fd < 0 || request.item >= l->n ? EBADR : now_ns() >= request.until ? ETIMEDOUT : 0;
+	int e = fd < 0 || request.item >= l->n ? EBADR : ck_clock_ns(CLOCK_BOOTTIME) >= request.until ? ETIMEDOUT : 0;
 	if (e == 0)
 		e = start(l, &l->items[request.item], fd, request.until, &pid);
 	struct answer answer = { .number = request.number, .pid = e ? 0 : pid, .error = e };
@@ -290,7 +284,7 @@ int ck_launcher_start(const struct ck_launch_item *items, size_t n,
 pid_t ck_launcher_run(struct ck_launcher *launcher, unsigned i, int fd, struct ck_error *err)
 {
 	struct request request = { .number = ++launcher->number,
-				   .until = now_ns() + CK_LAUNCH_WAIT,
+				   .until = ck_clock_ns(CLOCK_BOOTTIME) + CK_LAUNCH_WAIT,
 				   .item = i };
 	struct answer answer = { 0 };
 	int r = send_request(launcher->fd, &request, fd);
