@@ -97,7 +97,8 @@ int ck_store_wait_for_others(struct ck_store *store, struct ck_error *err)
 	uint64_t until = ck_clock_ns(CLOCK_MONOTONIC) + CK_BUSY_MS * CK_NS_PER_MS;
 	long pid = ck_lock_holder(store->dirfd, true);
 
-	while (pid && ck_clock_ns(CLOCK_MONOTONIC) < until) { /* to look may take longer than to wait */
+	while (pid &&
+	       ck_clock_ns(CLOCK_MONOTONIC) < until) { /* to look may take longer than to wait */
 		nanosleep(&pause, NULL);
 		pid = ck_lock_holder(store->dirfd, true);
 	}

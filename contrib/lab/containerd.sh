@@ -9,9 +9,9 @@
 # mount point.
 #        containerd.sh stop DIR    containers, daemon, control groups
 #
-# DIR/more.toml, if there is one, is added to its configuration, and says all of its NRI; without one
-# it has none, for there is one NRI socket for all. Another containerd is taken if it stands in PATH
-# before Debian's.
+# DIR/more.toml, if there is one, is added to its configuration, and says all of its NRI; without
+# one it has none, for there is one NRI socket for all. Another containerd is taken if it stands in
+# PATH before Debian's.
 #
 # DIR/containerd.sock, DIR/pid, DIR/containerd.log; DIR/runc: see slow-runc.sh. Images: lab/pause:1,
 # lab/busybox:1. DIR has to be short: a socket's path ends at 107 bytes.

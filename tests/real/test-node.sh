@@ -400,7 +400,7 @@ table() {
 			[ ! -f "$stage_dir/$s.row" ] || cat "$stage_dir/$s.row"
 		done
 	} | column -t -s '|' -o '  '
-	echo "from \"a late sandbox exists\" to \"the kubelet has it\", through crikeepd: median $median s"
+	echo "a late sandbox is with the kubelet, through crikeepd: after $median s (median)"
 }
 
 (play_all)

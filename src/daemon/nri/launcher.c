@@ -181,7 +181,9 @@ static bool serve(struct launcher_process *l)
 	if (r <= 0)
 		return r == 0;
 	pid_t pid = 0;
-	int e = fd < 0 || request.item >= l->n ? EBADR : ck_clock_ns(CLOCK_BOOTTIME) >= request.until ? ETIMEDOUT : 0;
+	int e = fd < 0 || request.item >= l->n                 ? EBADR
+		: ck_clock_ns(CLOCK_BOOTTIME) >= request.until ? ETIMEDOUT
+							       : 0;
 	if (e == 0)
 		e = start(l, &l->items[request.item], fd, request.until, &pid);
 	struct answer answer = { .number = request.number, .pid = e ? 0 : pid, .error = e };
