@@ -82,7 +82,8 @@ kubelet_kill() {
 	wait "$kubelet_pid" 2>/dev/null
 }
 
-static_pod() { # static_pod NAME [FIELDS]: of its container, in YAML's flow style
+# static_pod NAME [FIELDS [FIELDS]]: of its container, in YAML's flow style; and of the pod
+static_pod() {
 	cat >"$d/$1.yaml" <<-END
 		apiVersion: v1
 		kind: Pod
@@ -93,6 +94,7 @@ static_pod() { # static_pod NAME [FIELDS]: of its container, in YAML's flow styl
 		  terminationGracePeriodSeconds: 1
 		  containers:
 		  - {name: c, image: "docker.io/lab/busybox:1", imagePullPolicy: Never${2:+, $2}}
+		${3:+  $3}
 	END
 	mv "$d/$1.yaml" "$d/manifests/$1.yaml" # at once: the kubelet reads the directory
 }

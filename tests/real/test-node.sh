@@ -95,6 +95,8 @@ running_containers() { past ps -q --no-trunc; }
 # ---- what is not slow --------------------------------------------------------------------------
 
 ordinary_use() {
+	local image='image: "docker.io/lab/busybox:1", imagePullPolicy: Never' metric='pod="w-n"'
+	local others
 	node || return
 	began=$(now)
 	static_pod w 'livenessProbe: {exec: {command: [cat, /hook]}, periodSeconds: 1},
@@ -104,6 +106,14 @@ ordinary_use() {
 	check 'a command in it, by a web socket' until_ 10 websocket_exec
 	check 'the summary of statistics has it' until_ 30 answers_with w-n stats/summary
 	check 'the running pods have it' answers_with w-n runningpods/
+	check 'so have the metrics of cAdvisor' until_ 30 answers_with "$metric" metrics/cadvisor
+	check 'and those of its resources' until_ 30 answers_with "$metric" metrics/resource
+	others="{name: i, $image, command: ['true']}, {name: s, $image, restartPolicy: Always}"
+	static_pod three 'readinessProbe: {exec: {command: [cat, /etc/hosts]}, periodSeconds: 1}' \
+		"initContainers: [$others]"
+	check 'one with an init container and a sidecar is ready' until_ 30 is_ready three-n
+	check 'in their order' is "$(started three-n)" \
+		'initContainers{i} initContainers{s} containers{c}'
 	static_pod x 'command: [sh, -c, "exit 1"]'
 	check 'one that ends is started again' until_ 60 ended_twice
 	check 'the first one is still the same' is "$(begun w-n container | wc -l)" 1
@@ -117,6 +127,14 @@ websocket_exec() {
 		-H 'Connection: Upgrade' -H 'Upgrade: websocket' \
 		-H 'Sec-WebSocket-Version: 13' -H 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==' \
 		-H 'Sec-WebSocket-Protocol: v4.channel.k8s.io' | grep -aq over
+}
+is_ready() { # is_ready POD: its readiness probe has succeeded
+	grep -q "SyncLoop (probe)\" probe=\"readiness\" status=\"ready\" pod=\"default/$1\"" \
+		"$d/kubelet.log"
+}
+started() { # started POD: its containers, in the order in which they were started
+	grep 'reason="Started"' "$d/kubelet.log" |
+		sed -n "s/.*object=\"default.$1\" fieldPath=\"spec\.\([^\"]*\)\".*/\1/p" | xargs
 }
 ended_twice() { [ "$(begun x-n container | wc -l)" -ge 2 ]; }
 
