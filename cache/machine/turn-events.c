@@ -112,9 +112,10 @@ static void turn_out_of_time(struct ck_machine *m, struct ck_mturn *t)
 
 void ck_turn_expired(struct ck_machine *m, struct ck_mturn *t)
 {
-	/* it has waited long enough for ports (K10), or the database may be readable again */
+	/* it has waited long enough for ports (K10), or the database may be readable again; others
+	 * may have read it by now and left this one where it was */
 	if ((t->state == CK_TURN_WAITING && t->waiting.ports_at && m->now >= t->waiting.ports_at) ||
-	    (ck_turn_waits(t) && ck_turn_unread(t)))
+	    (ck_turn_waits(t) && m->now < ck_turn_waits_until(m, t)))
 		ck_turn_place(m, t);
 	if (!ck_turn_waits(t))
 		return;
