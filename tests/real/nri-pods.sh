@@ -390,6 +390,7 @@ R24() {
 	try cri -t 200ms stopp "$web"
 	check 'the runtime is too slow for the client' failed
 	check 'the repeat succeeds' cri stopp "$web"
+	check 'and so does one that comes when it has ended' cri stopp "$web"
 	check 'there is one event' hears 10-a web 'RunPodSandbox StopPodSandbox'
 	run db
 	db=$out
