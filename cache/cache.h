@@ -177,16 +177,19 @@ struct ck_cache {
 extern const struct ck_machine_ops ck_machine_ops;
 void ck_told_fill(struct ck_told *told, const struct ck_entry *e);
 
+/* log-lines.c */
+/* ck_cache_log - any thread. The line is written by the event loop: a host's log function must not
+ * be called from inside a round */
+void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *fmt, ...)
+	CK_PRINTF(3, 4);
+void ck_cache_log_event(struct ck_cache *cache, const struct ck_history_event *event);
+
 /* rounds.c */
 uint64_t ck_cache_now(const struct ck_cache *cache);
 struct ck_cache *ck_cache_ref(struct ck_cache *cache);
 void ck_cache_unref(struct ck_cache *cache);
 /* is this a forked child? No system call: it is asked for each object of a list */
 bool ck_cache_in_child(const struct ck_cache *cache);
-/* ck_cache_log - any thread. The line is written by the event loop: a host's log function must not
- * be called from inside a round */
-void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *fmt, ...)
-	CK_PRINTF(3, 4);
 /* wake the event loop if it has something to do; lock held */
 void ck_cache_wake(struct ck_cache *cache);
 /* is this thread inside a round? lock held */

@@ -18,9 +18,11 @@ static void count_entry(struct ck_gauges *gauges, const struct ck_entry *e, uint
 	const struct ck_row *row = &e->row;
 	enum ck_kind kind = row->key->kind;
 	gauges->entries[kind][row->state]++;
-	gauges->inherited += e->restored && (row->state == CK_STATE_UNKNOWN ||
-					     row->state == CK_STATE_CREATING ||
-					     row->start == CK_START_LOST);
+	bool inherited = e->restored &&
+			 (row->state == CK_STATE_UNKNOWN || row->state == CK_STATE_CREATING ||
+			  row->start == CK_START_LOST);
+	if (inherited && (!gauges->inherited_since || row->created < gauges->inherited_since))
+		gauges->inherited_since = row->created;
 	switch (row->state) {
 	case CK_STATE_UNKNOWN:
 		gauges->lost[kind]++;
@@ -54,7 +56,7 @@ int ck_gauges_read(struct ck_cache *cache, struct ck_gauges *ret_gauges)
 	if (r < 0)
 		return r;
 	struct ck_gauges gauges = { .degraded = cache->volatile_rounds,
-				    .inherited = ck_machine_gave_up(cache->machine) };
+				    .inherited_since = ck_machine_gave_up(cache->machine) };
 	const struct ck_turn *turn;
 	uint64_t now = ck_cache_now(cache);
 	for (const struct ck_entry *e = ck_machine_entries(cache->machine); e; e = e->by_row.next)

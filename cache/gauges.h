@@ -9,8 +9,9 @@ struct ck_gauges {
 	size_t entries[CK_CONTAINER + 1][CK_STATE_MAX + 1];
 	/* UNKNOWN: nobody knows how their creation ends (K8) */
 	size_t lost[CK_CONTAINER + 1];
-	/* creations and starts of earlier lives that may still be under way */
-	size_t inherited;
+	/* when the oldest creation or start of an earlier life began that may still be under way;
+	 * 0: there is none. Of a start: when its container was created */
+	uint64_t inherited_since;
 	size_t waiting[CK_CONTAINER + 1];        /* turns that wait for a result */
 	size_t creating[CK_CONTAINER + 1];       /* turns that make one */
 	/* EVICTING, and destroying it has failed at least once */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Entering and leaving a round, and writing it; what a decided turn gets. cache.h has the rules. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -59,69 +58,6 @@ void ck_cache_wake(struct ck_cache *cache)
 		return;
 	cache->signalled = true;
 	eventfd_write(cache->event_fd, 1);
-}
-
-/* ---- log lines ------------------------------------------------------------------------------- */
-
-void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *fmt, ...)
-{
-	if (!cache->host.log)
-		return;
-	pthread_mutex_lock(&cache->lock);
-	if (cache->log_n == CK_LOG_LINES) {
-		cache->log_lost++;
-	} else {
-		va_list ap;
-		struct ck_log_line *line = &cache->log[cache->log_n++];
-		line->level = level;
-		va_start(ap, fmt);
-		vsnprintf(line->text, sizeof(line->text), fmt, ap);
-		va_end(ap);
-		cache->pending = true;
-	}
-	pthread_mutex_unlock(&cache->lock);
-}
-
-static void log_history(struct ck_cache *cache, const struct ck_history_event *event)
-{
-	const struct ck_row *row = &event->entry->row;
-	enum ck_log_level level = CK_LOG_INFO;
-	char who[256];
-	if (!cache->host.log)
-		return;
-	ck_key_print(row->key, who, sizeof(who));
-	const char *detail = event->detail, *colon = detail[0] ? ": " : "";
-	switch (event->what) {
-	case CK_WHAT_MOVED:
-		if (event->to == CK_STATE_UNKNOWN)
-			level = CK_LOG_WARNING;
-		ck_cache_log(cache, level, "%s: %s -> %s%s%s%s%s", who, ck_state_name(event->from),
-			     ck_state_name(event->to), event->reason ? ": " : "",
-			     ck_reason_text(event->reason), colon, detail);
-		return;
-	case CK_WHAT_DUPLICATE:
-	case CK_WHAT_IN_USE:
-	case CK_WHAT_RELABELLED:
-	case CK_WHAT_DESTROY_FAILED:
-	case CK_WHAT_RELEASED:
-	case CK_WHAT_PLUGIN_ABSENT:
-	case CK_WHAT_NOT_TOLD:
-		level = CK_LOG_WARNING;
-		break;
-	case CK_WHAT_JOINED:
-	case CK_WHAT_CALLER_GONE:
-	case CK_WHAT_BEGUN:
-	case CK_WHAT_TOLD:
-	case CK_WHAT_STOP_TOLD:
-	case CK_WHAT_REMOVE_TOLD:
-		level = CK_LOG_DEBUG;
-		break;
-	default:
-		break;
-	}
-	ck_cache_log(cache, level, "%s: %s%s%s%s%s", who, ck_what_text(event->what),
-		     event->grpc ? ": " : "", event->grpc ? ck_grpc_name(event->grpc) : "",
-		     colon, detail);
 }
 
 /* ---- writing a round ------------------------------------------------------------------------- */
@@ -317,7 +253,7 @@ void ck_round_write(struct ck_cache *cache)
 		on_disk = try_to_write(cache, counters);
 	/* what has happened, when it is on disk or known not to be */
 	for (size_t i = 0; i < n; i++)
-		log_history(cache, &history[i]);
+		ck_cache_log_event(cache, &history[i]);
 	ck_machine_settle(cache->machine, on_disk);
 }
 

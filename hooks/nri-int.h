@@ -33,15 +33,11 @@
 #include "hooks/wire/ttrpc.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/base/hash.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/base/host-process.h"
 
-/* uthash: a failed allocation leaves the element out (hh.tbl NULL) instead of ending the process */
-#define HASH_NONFATAL_OOM 1
-#define uthash_malloc(size) ck_alloc(size)
-#define uthash_free(p, size) free(p)
-#include <uthash.h>
 #include <utlist.h>
 
 struct ck_dispatch;

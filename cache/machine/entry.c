@@ -75,3 +75,15 @@ const char *ck_what_text(enum ck_what what)
 	}
 	return "?";
 }
+
+const char *ck_what_name(enum ck_what what)
+{
+	switch (what) {
+#define WHAT_NAME(name, value, text) \
+	case CK_WHAT_##name: \
+		return #name;
+		CK_WHATS(WHAT_NAME)
+#undef WHAT_NAME
+	}
+	return "?";
+}

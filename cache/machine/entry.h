@@ -214,6 +214,7 @@ enum ck_what {
 		CK_WHAT_MAX = CK_WHAT_OFFERED,
 };
 const char *ck_what_text(enum ck_what what);
+const char *ck_what_name(enum ck_what what); /* "DESTROY_FAILED", for programs */
 /* of a row whose request cannot be compared with any other: the key file was lost (K31) */
 #define CK_OTHER_KEY "made under another digest key"
 

@@ -285,8 +285,11 @@ void ck_containers_stopped(struct ck_machine *m, const char *sandbox_id)
 
 void ck_ended(struct ck_machine *m, struct ck_entry *e)
 {
-	if (e->row.state == CK_STATE_COMMITTED)
+	bool stop_told = e->in.committed.stop_told;
+	if (e->row.state == CK_STATE_COMMITTED) {
 		ck_entry_move(m, e, CK_STATE_ENDED);
+		e->in.committed.stop_told = stop_told;
+	}
 	if (e->row.key->kind == CK_SANDBOX)
 		ck_containers_stopped(m, e->row.result->id);
 }
@@ -337,7 +340,8 @@ static void used(struct ck_machine *m, struct ck_entry *e)
 		return;
 	/* Nothing is done to it, so lists that were begun before still tell how it is. */
 	uint64_t seq = e->row.state == CK_STATE_COMMITTING ? m->seq : e->changed_seq;
-	bool dead = e->row.state == CK_STATE_UNKNOWN && e->in.creating.dead;
+	bool dead = e->row.state == CK_STATE_UNKNOWN && e->in.creating.dead,
+	     stop_told = e->row.phase == CK_PHASE_DESTROY && owes_end(m, e);
 	if (e->row.state == CK_STATE_EVICTING) {
 		dead = e->in.evicting.dead;
 		effort_end(m, e);
@@ -354,6 +358,7 @@ static void used(struct ck_machine *m, struct ck_entry *e)
 	e->row.reason = CK_REASON_NONE;
 	ck_entry_move(m, e, CK_STATE_COMMITTED);
 	e->changed_seq = seq;
+	e->in.committed.stop_told = stop_told;
 	if (dead)
 		ck_ended(m, e);
 	ck_tell_used(m, e);
@@ -603,8 +608,17 @@ void ck_machine_destroyed(struct ck_machine *m, uint64_t row, int grpc, const ch
 		e->destroy_calls--;
 	if (!e->destroy_calls)
 		e->outstanding &= ~(unsigned)CK_WANT_DESTROY;
-	if (e->row.state == CK_STATE_EVICTING && e->row.phase == CK_PHASE_DESTROY) {
-		if (grpc == CK_GRPC_OK || grpc == CK_GRPC_NOT_FOUND)
+	bool confirmed = grpc == CK_GRPC_OK || grpc == CK_GRPC_NOT_FOUND;
+	ck_touch(m, ck_pod_of(e)); /* whoever asks for it may be waiting for this answer */
+	if (ck_state_visible(e->row.state) && confirmed) {
+		/* found in use when this call was under way (K22) */
+		bool stop_told = e->in.committed.stop_told;
+		ck_ended(m, e);
+		ck_evict(m, e, CK_REASON_ABSENT);
+		if (stop_told) /* once (K20) */
+			phase_set(m, e, CK_PHASE_DESTROY);
+	} else if (e->row.state == CK_STATE_EVICTING && e->row.phase == CK_PHASE_DESTROY) {
+		if (confirmed)
 			/* also if it came after its time-out, or after a later try failed (K17) */
 			ck_evict_confirmed(m, e);
 		else if (ck_destroying(e) && !e->destroy_calls)

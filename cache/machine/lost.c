@@ -69,6 +69,12 @@ static uint64_t patience(const struct ck_machine *m, const struct ck_entry *e)
 	return anybody_waits(m, e) ? m->rules.lost_grace : m->rules.create_deadline;
 }
 
+void ck_gave_up(struct ck_machine *m, const struct ck_entry *e)
+{
+	if (!m->gave_up || e->row.created < m->gave_up)
+		m->gave_up = e->row.created;
+}
+
 static void give_up(struct ck_machine *m, struct ck_entry *e)
 {
 	char who[3 * CK_NAME_MAX_LEN], time[CK_DURATION_TEXT];
@@ -77,7 +83,8 @@ static void give_up(struct ck_machine *m, struct ck_entry *e)
 		return;
 	}
 	m->counters.failed++;
-	m->gave_up |= e->restored;
+	if (e->restored)
+		ck_gave_up(m, e);
 	ck_history_add(m, e, CK_WHAT_FAILED, CK_GRPC_UNAVAILABLE,
 		       "its outcome was unknown, and the runtime never listed it");
 	uint64_t for_ns = ck_duration_between(e->row.searched, m->now);

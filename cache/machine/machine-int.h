@@ -53,7 +53,7 @@ struct ck_machine {
 	size_t views_n;
 	struct ck_history_event *history; /* of this round */
 	size_t history_n, history_room;
-	bool gave_up; /* what may still be under way for an earlier life */
+	uint64_t gave_up; /* when the oldest of an earlier life that may go on began; 0: none */
 	struct ck_counters counters;
 };
 
@@ -293,6 +293,8 @@ bool ck_sandbox_has_another_pod(struct ck_machine *m, const struct ck_key *key,
 /* decides those for which nothing is left to wait for */
 void ck_removals_look(struct ck_machine *m);
 void ck_removal_expired(struct ck_machine *m, struct ck_removal *r);
+/* lost.c: of an earlier life, and nobody waits for it any more; it may still be under way */
+void ck_gave_up(struct ck_machine *m, const struct ck_entry *e);
 bool ck_being_removed(const struct ck_machine *m, const struct ck_entry *e);
 
 /* place.c */

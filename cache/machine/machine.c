@@ -96,7 +96,7 @@ uint64_t ck_machine_seq(const struct ck_machine *m)
 	return m->seq;
 }
 
-bool ck_machine_gave_up(const struct ck_machine *m)
+uint64_t ck_machine_gave_up(const struct ck_machine *m)
 {
 	return m->gave_up;
 }

@@ -39,13 +39,9 @@
 
 #include "cache/machine/entry.h"
 #include "cache/machine/timers.h"
+#include "src/base/hash.h"
 #include "src/base/mem.h"
 
-/* uthash: a failed allocation leaves the element out (hh.tbl NULL) instead of ending the process */
-#define HASH_NONFATAL_OOM    1
-#define uthash_malloc(size)  ck_alloc(size)
-#define uthash_free(p, size) free(p)
-#include <uthash.h>
 #include <utlist.h>
 
 struct ck_machine;
@@ -116,6 +112,8 @@ struct ck_entry {
 			/* a start of which nobody knew how it would end was requested again */
 			bool start_resumed;
 			uint64_t start_lost; /* LOST: since then, in this life */
+			/* plugins were told that it stops, before it was found in use (K22) */
+			bool stop_told;
 		} committed;
 		struct {
 			enum ck_effort effort;
@@ -457,8 +455,9 @@ uint64_t ck_machine_seq(const struct ck_machine *m); /* for begun_seq of a list 
 /* has the first list of each kind succeeded? */
 bool ck_machine_reconciled(const struct ck_machine *m);
 struct ck_counters *ck_machine_counters(struct ck_machine *m);
-/* was a creation or start of an earlier life given up, though the runtime may still be at it? */
-bool ck_machine_gave_up(const struct ck_machine *m);
+/* when the oldest creation or start of an earlier life began that was given up, though the runtime
+ * may still be at it; 0: there is none */
+uint64_t ck_machine_gave_up(const struct ck_machine *m);
 struct ck_entry *ck_machine_entry(struct ck_machine *m, uint64_t row);
 struct ck_entry *ck_machine_entries(struct ck_machine *m); /* all, through by_row.next */
 struct ck_entry *ck_machine_object(struct ck_machine *m, enum ck_kind kind, const char *id);

@@ -84,6 +84,8 @@ struct ck_removal *ck_machine_removed(struct ck_machine *m)
 
 bool ck_being_removed(const struct ck_machine *m, const struct ck_entry *e)
 {
+	if (e->destroy_calls) /* begun before it was found in use (K22) */
+		return true;
 	for (const struct ck_removal *r = e->row.result ? m->removals : NULL; r; r = r->next)
 		if ((r->state == CK_REMOVAL_WAITING || r->outcome == CK_DRAINED) &&
 		    r->kind == e->row.key->kind && !strcmp(r->id, e->row.result->id))

@@ -44,7 +44,8 @@ static void unheard(struct ck_machine *m, struct ck_entry *e)
 
 static void failed(struct ck_machine *m, struct ck_entry *e, int grpc, const char *why)
 {
-	m->gave_up |= e->restored && e->row.start == CK_START_LOST;
+	if (e->restored && e->row.start == CK_START_LOST)
+		ck_gave_up(m, e);
 	decide(m, e, CK_START_NONE);
 	ck_history_add(m, e, CK_WHAT_START_FAILED, grpc, why);
 }

@@ -48,6 +48,16 @@ void ck_machine_resolved(struct ck_machine *m, struct ck_mturn *t)
 	ck_event_end(m);
 }
 
+/* The newest live request of a key decides what becomes of the result (K11). If that was @t: the
+ * older one that decides when @t does not count any more. One that has joined has its place. */
+static struct ck_mturn *heir(struct ck_machine *m, const struct ck_mturn *t)
+{
+	CK_FOR_TURNS (h, t->group)
+		if (h != t && ck_turn_live(m, h) && ck_key_same(h->key, t->key))
+			return h->seq < t->seq && h->state == CK_TURN_WAITING ? h : NULL;
+	return NULL;
+}
+
 /* ---- time ------------------------------------------------------------------------------------ */
 
 /* the margin is reached: the answer says what took so long (K3, K14) */
@@ -124,11 +134,14 @@ void ck_turn_expired(struct ck_machine *m, struct ck_mturn *t)
 		return;
 	}
 	struct ck_entry *e = ck_machine_entry(m, t->row);
+	struct ck_mturn *next = heir(m, t);
 	turn_out_of_time(m, t);
 	if (e && e->row.state == CK_STATE_KEPT) {
 		ck_interest(m, e);
 		ck_kept_schedule(m, e);
 	}
+	if (next)
+		ck_turn_place(m, next);
 }
 
 /* ---- the caller goes ------------------------------------------------------------------------- */
@@ -139,6 +152,7 @@ void ck_machine_leave(struct ck_machine *m, struct ck_mturn *t)
 		return;
 	ck_event_begin(m);
 	struct ck_entry *e = ck_machine_entry(m, t->row);
+	struct ck_mturn *next = heir(m, t);
 	ck_turn_gone(m, t);
 	if (e && !e->detached) {
 		ck_history_add(m, e, CK_WHAT_CALLER_GONE, 0, NULL);
@@ -146,6 +160,8 @@ void ck_machine_leave(struct ck_machine *m, struct ck_mturn *t)
 		if (e->row.state == CK_STATE_KEPT)
 			ck_kept_schedule(m, e);
 	}
+	if (next)
+		ck_turn_place(m, next);
 	ck_event_end(m);
 }
 

@@ -13,6 +13,8 @@
 static const char *const writer_pragmas[] = {
 	"PRAGMA page_size = 4096",
 	"PRAGMA mmap_size = 0",
+	/* 512 KiB and not 2 MB: the system has all pages in memory anyway */
+	"PRAGMA cache_size = -512",
 	"PRAGMA temp_store = MEMORY",
 	"PRAGMA cell_size_check = ON",
 	"PRAGMA synchronous = OFF",

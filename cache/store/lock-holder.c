@@ -10,6 +10,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "cache/store/file-locks.h"
 #include "cache/store/store-int.h"
 
 /* Bytes that SQLite locks: sqlite.org/walformat.html, section 2.3, and sqlite.org/fileformat2.html,
@@ -22,20 +23,6 @@
 
 /* at a long list: one look in a hundred missed a line among 400 locks that change */
 #define LOOKS 3
-
-struct lock {
-	char kind[8]; /* READ, WRITE */
-	long pid;
-	unsigned major, minor;
-	uint64_t inode, first;
-};
-
-static bool parse(const char *line, struct lock *ret)
-{
-	/* a request that waits has "->" behind its number, and does not match */
-	return sscanf(line, "%*d: POSIX %*s %7s %ld %x:%x:%" SCNu64 " %" SCNu64, ret->kind,
-		      &ret->pid, &ret->major, &ret->minor, &ret->inode, &ret->first) == 6;
-}
 
 struct search {
 	struct stat db, shm;
@@ -70,9 +57,12 @@ static void find_device(int dirfd, struct search *search)
 		fclose(file);
 }
 
-static bool is_wanted(const struct search *search, const struct lock *lock)
+static bool is_wanted(const struct ck_file_lock *lock, const void *userdata)
 {
+	const struct search *search = userdata;
 	bool writes = !strcmp(lock->kind, "WRITE");
+	if (lock->waits || strcmp(lock->how, "POSIX") != 0)
+		return false;
 	if (lock->pid == search->me || (search->owner && lock->pid == search->owner))
 		return false;
 	if (lock->major != search->major || lock->minor != search->minor)
@@ -85,31 +75,11 @@ static bool is_wanted(const struct search *search, const struct lock *lock)
 	       (!search->exclusive && lock->first <= SHM_LAST);
 }
 
-/* @ret_all: is the list so short that the kernel wrote it at one moment? */
-static long look(const struct search *search, bool *ret_all)
-{
-	char line[256];
-	long holder = 0;
-	size_t read = 0;
-	FILE *file = fopen("/proc/locks", "re");
-
-	while (file && !holder && fgets(line, sizeof(line), file)) {
-		struct lock lock;
-		read += strlen(line);
-		if (parse(line, &lock) && is_wanted(search, &lock))
-			holder = lock.pid;
-	}
-	if (file)
-		fclose(file);
-	*ret_all = read < (size_t)sysconf(_SC_PAGESIZE) - sizeof(line);
-	return holder;
-}
-
 long ck_lock_holder(int dirfd, bool exclusive)
 {
 	struct search search = { .me = (long)getpid(), .exclusive = exclusive };
-	long holder = 0;
-	bool all = false;
+	struct ck_file_lock lock;
+	bool found = false, all = false;
 
 	if (!ck_state_dir_owned(dirfd, &search.owner))
 		search.owner = 0;
@@ -117,9 +87,8 @@ long ck_lock_holder(int dirfd, bool exclusive)
 	    fstatat(dirfd, CK_DB_SHM, &search.shm, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
 	find_device(dirfd, &search);
-	/* The kernel writes a page at a time. A line is left out between two pages if another one
-	 * goes away meanwhile. */
-	for (int looks = 0; looks < LOOKS && !holder && !all; looks++)
-		holder = look(&search, &all);
-	return holder;
+	/* A line is left out between two reads if another one goes away meanwhile. */
+	for (int looks = 0; looks < LOOKS && !found && !all; looks++)
+		found = ck_file_locks_find(is_wanted, &search, &lock, &all);
+	return found ? lock.pid : 0;
 }

@@ -24,29 +24,57 @@
 	X(libversion) X(libversion_number) X(open_v2) X(prepare_v3) X(reset) X(step) \
 	X(system_errno) X(threadsafe) X(vfs_find) X(wal_checkpoint_v2) X(wal_hook)
 
+static const struct {
+	const char *name;
+	void (*fn)(void);
+} functions[] = {
+#define ENTRY(name) { "sqlite3_" #name, (void (*)(void))sqlite3_##name },
+	FUNCTIONS(ENTRY)
+#undef ENTRY
+};
+
+static bool contains(const struct dl_phdr_info *object, uintptr_t at)
+{
+	for (size_t i = 0; i < object->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+		uintptr_t begin = (uintptr_t)object->dlpi_addr + part->p_vaddr;
+		if (part->p_type == PT_LOAD && at >= begin && at - begin < part->p_memsz)
+			return true;
+	}
+	return false;
+}
+
+/* 1, and @userdata, a bool, says whether this object has them all; 0: it does not have the first */
+static int look_at_object(struct dl_phdr_info *object, size_t size, void *userdata)
+{
+	bool *ret_all = userdata;
+	(void)size;
+	if (!contains(object, (uintptr_t)functions[0].fn))
+		return 0;
+	*ret_all = true;
+	for (size_t i = 1; *ret_all && i < CK_COUNT(functions); i++)
+		*ret_all = contains(object, (uintptr_t)functions[i].fn);
+	return 1;
+}
+
 /*
  * If a copy was compiled without a function, the dynamic linker takes it from another copy, and
  * that one would misread the connections of the first. Only definitions count: if a program takes
- * the address of a function, that may be the address of the program's jump to it.
+ * the address of a function, that may be the address of the program's jump to it. Where all
+ * addresses are in one object nobody needs to look for its symbols, of which a large program has
+ * many thousands: that took longer than all the rest of opening a store.
  */
 static int check_one(struct ck_error *err)
 {
-	/* what the dynamic linker chose stays so, and asking it is half of opening a store */
-	static atomic_bool is_one;
-	static const struct {
-		const char *name;
-		void (*fn)(void);
-	} functions[] = {
-#define ENTRY(name) { "sqlite3_" #name, (void (*)(void))sqlite3_##name },
-		FUNCTIONS(ENTRY)
-#undef ENTRY
-	};
+	static atomic_bool is_one; /* what the dynamic linker chose stays so */
 	Dl_info first = { .dli_fbase = NULL }, info;
 	const ElfW(Sym) *symbol = NULL;
+	bool all = false;
 
 	if (is_one)
 		return 0;
-	for (size_t i = 0; i < CK_COUNT(functions); i++) {
+	dl_iterate_phdr(look_at_object, &all);
+	for (size_t i = 0; !all && i < CK_COUNT(functions); i++) {
 		void *at = (void *)(uintptr_t)functions[i].fn;
 		if (!dladdr1(at, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol ||
 		    symbol->st_shndx == SHN_UNDEF)

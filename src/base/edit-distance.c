@@ -5,7 +5,7 @@
 
 #include "src/base/edit-distance.h"
 
-#define NAME_LONGEST 40u /* of a command, a configuration key */
+#define NAME_LONGEST 63u /* of a command, a configuration key, a pod that has a host name */
 
 size_t ck_edit_distance(const char *a, const char *b)
 {

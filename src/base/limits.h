@@ -47,6 +47,8 @@
 #define CK_STREAM_WINDOW   (256u << 10)
 /* advertised, so that a longer error text fails its call and not the connection */
 #define CK_HEADER_LIST_MAX 65536u
+/* ids in one list of a request, each of which is looked up: the containers of a pod */
+#define CK_LISTED_IDS_MAX  256u
 /* added to the two texts of each header when HTTP/2 measures a list */
 #define CK_HEADER_EXTRA    32u
 #define CK_HEADERS_MAX     128u        /* in one block; a kubelet sends 8 to 12, tracing adds 2 */
@@ -54,7 +56,32 @@
 #define CK_CONNECTION_WINDOW (16 << 20)
 /* waiting for a full socket, which is not read meanwhile: the answers of 500 creates */
 #define CK_FRAMES_WAITING  1024u
-#define CK_STREAMS_MAX     0x7fffffffu /* waiting creates must not block the kubelet's lists */
+/* lists, statuses and the like of one process that are at the runtime at a time; the others wait. A
+ * kubelet has one for each pod at most, and of a runtime that takes 2 ms for each, another process
+ * waits for 250 ms then */
+#define CK_ASKING_MAX      128u
+/* of these, sent so short a time ago that they may still be in the runtime's queue, where everybody
+ * waits behind them; what takes longer takes its time by itself. A process still has 320 a second
+ * of a slow runtime */
+#define CK_ASKING_FRESH    8u
+#define CK_ASKING_SLOW     (25 * CK_NS_PER_MS)
+/* connections of clients; a kubelet has 2, and each agent one or two. With 16384 descriptors there
+ * are always some for the runtime */
+#define CK_CLIENTS_MAX     512u        /* limits.connections, unless it is set */
+#define CK_CLIENTS_MOST    8192u       /* it is at most half of the descriptors */
+#define CK_PROCESS_CLIENTS 64u         /* of one process, or of one user who is not root */
+#define CK_CLIENT_SUBS     4u          /* to events, of one connection; a kubelet has one */
+/* calls under way, of which most are creates that wait: eight for each pod of a full node */
+#define CK_PROCESS_CALLS   4096u
+/* of all processes; and streams of a connection: who waits for many creates can still list */
+#define CK_CALLS_MAX       16384u
+/* memory is given back to the system so long after a connection has ended, or after so many calls
+ * were under way and are few again; that takes 1 ms */
+#define CK_BURST_CALLS     512u
+#define CK_BURST_LOOK      (10 * CK_NS_PER_S)
+/* between two lines of the log that refuse for the same cause */
+#define CK_REFUSAL_PAUSE   (10 * CK_NS_PER_S)
+#define CK_STREAMS_MAX     0x7fffffffu /* what a peer allows before it has said so */
 /* queued for one subscriber: twice its window, and 200 commits of full pods */
 #define CK_EVENTS_QUEUED   (1u << 20)
 /* ids whose CREATED and STARTED a subscriber got; a late event comes within fewer commits */
@@ -64,7 +91,15 @@
 /* a freed block of this size goes back to the system; lists of 500 pods are smaller */
 #define CK_MAP_FROM        (256u << 10)
 #define CK_SOCKET_READ     (64u << 10) /* bytes read at once */
+/* of a client, before others have their turn: 2,000 of the shortest frames take 0.2 ms */
+#define CK_CLIENT_READ     (16u << 10)
+/* sockets that are read before timers, signals and everything else have their turn */
+#define CK_SOCKETS_AT_ONCE 64u
 /* pauses before the runtime is dialled again; they double, as cri-client's do */
+/* between two looks whether the runtime answers: a silent one is named at the second, in 8 s */
+#define CK_ANSWERS_LOOK    (4 * CK_NS_PER_S)
+/* a question that nobody answers stays for so long: a second one would only wait beside it */
+#define CK_ANSWERS_TIMEOUT (3600 * CK_NS_PER_S)
 #define CK_CONNECT_MIN     (100 * CK_NS_PER_MS)
 #define CK_CONNECT_MAX     (3 * CK_NS_PER_S)
 #define CK_PATH_MAX        4096u       /* a file's path: PATH_MAX */
@@ -91,8 +126,14 @@
 #define CK_ANSWER_SETTLE   (1 * CK_NS_PER_S)
 /* for a fork and an exec; nothing else is served meanwhile */
 #define CK_LAUNCH_WAIT     (1 * CK_NS_PER_S)
-/* the exporter waits so long for the text; Prometheus gives up after 10 s */
+/* the exporter and `crikeep status` wait so long for the text; Prometheus gives up after 10 s */
 #define CK_METRICS_WAIT    (3 * CK_NS_PER_S)
+/* `crikeep status` waits so long for the runtime's Version; a healthy one takes 1 ms */
+#define CK_VERSION_WAIT    (2 * CK_NS_PER_S)
+/* what `crikeep doctor` reads of one file: a kubelet's configuration has 2 KiB, a command line is
+ * rarely longer */
+#define CK_DOCTOR_FILE_MAX (1u << 20)
+#define CK_DOCTOR_WORDS_MAX 256u               /* of a command line: kubelets have 10 to 40 */
 /* the longest text the exporter accepts; it has about 25 KiB */
 #define CK_METRICS_MAX     (1u << 20)
 #define CK_METRICS_END     "# EOF\n"            /* its last line; without it the text is cut */
@@ -233,6 +274,25 @@
 #define CK_RETRY_WRITE      (1 * CK_NS_PER_S)
 /* how much later than its time a result may expire (K28) */
 #define CK_TTL_SLACK        (50 * CK_NS_PER_MS)
+
+/* `crikeep explain` looks at processes */
+#define CK_PROCESSES_MAX    65536u  /* twice the pids of a full node */
+#define CK_PROCESS_STAT_MAX 1024u   /* its line has 52 numbers of at most 20 digits */
+#define CK_PROCESS_STATUS_MAX 16384u
+/* an environment, a command line: the kernel takes 128 KiB for one text; runtimes give a few KiB */
+#define CK_PROCESS_TEXT_MAX (256u << 10)
+#define CK_PROCESS_THREADS_MAX 1024u /* a busy containerd has 50 to 300 */
+#define CK_PROCESS_SOCKETS_MAX 16384u /* LimitNOFILE= of crikeepd.service */
+#define CK_UNIX_SOCKETS_MAX 65536u
+/* the specification of a container that is being created, in JSON; it has 10 to 60 KiB */
+#define CK_BUNDLE_MAX       (1u << 20)
+#define CK_SUSPECTS_MAX     64u     /* processes of one pod that may be the cause: 1 to 10 */
+#define CK_CULPRITS_MAX     4u      /* of them that are named */
+#define CK_ANCESTORS_MAX    8u      /* from a plugin to its last child: 1 to 3 */
+/* reading of a process can hang if its memory waits for a disk */
+#define CK_CULPRIT_WAIT     (2 * CK_NS_PER_S)
+/* in state D, in the same sleep, for so long: any read of a disk is so for less */
+#define CK_CULPRIT_LOOK     (30 * CK_NS_PER_MS)
 
 /* crikeep(1): so much of an id must be given to change something; fewer digits meet by chance */
 #define CK_ID_PREFIX_MIN    4u

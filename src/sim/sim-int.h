@@ -20,18 +20,13 @@
  * An object keeps the config of its request as bytes, and answers copy fields out of it. So fields
  * that CRI adds later come back too.
  */
+#include "src/base/hash.h"
 #include "src/base/mem.h"
 #include "src/base/wire-writer.h"
 #include "src/cri/calls.h"
 #include "src/cri/message.h"
 #include "src/rpc/connection.h"
 #include "src/rpc/grpc.h"
-
-/* uthash: a failed allocation leaves the element out (hh.tbl NULL) instead of ending the process */
-#define HASH_NONFATAL_OOM    1
-#define uthash_malloc(size)  ck_alloc(size)
-#define uthash_free(p, size) free(p)
-#include <uthash.h>
 
 #define CK_SIM_ID 64u /* digits of an id */
 

@@ -11,6 +11,7 @@ benches += \
 endif
 
 bench_scripts = \
+	tests/bench/bench-open.sh \
 	tests/bench/bench-store.sh
 
 test_support += tests/bench/measure.c tests/bench/measure.h

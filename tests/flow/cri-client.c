@@ -122,7 +122,7 @@ void cri_open(struct cri_client *client, const char *path)
 {
 	static const struct ck_h2_owner owner = { .draining = on_draining };
 	struct sockaddr_un address;
-	*client = (struct cri_client){ .version = "v1" };
+	*client = (struct cri_client){ .version = "v1", .root = "/" };
 	assert_int_equal(ck_unix_address(path, &address, NULL), 0);
 	client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(connect(client->fd, (struct sockaddr *)&address, sizeof(address)), 0);
@@ -190,7 +190,7 @@ void cri_start(struct cri_client *client, struct cri_call *call, const char *rpc
 {
 	char path[128];
 	*call = (struct cri_call){ .client = client, .reader.max = CK_LIST_MAX + (1u << 20) };
-	snprintf(path, sizeof(path), "/runtime.%s.%s%s", client->version,
+	snprintf(path, sizeof(path), "%sruntime.%s.%s%s", client->root, client->version,
 		 strchr(rpc, '/') ? "" : "RuntimeService/", rpc);
 	struct ck_h2_header headers[] = {
 		header(":method", "POST"),

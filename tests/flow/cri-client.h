@@ -36,6 +36,7 @@ struct cri_client {
 	int fd;                        /* -1: the connection is over */
 	struct ck_h2 *h2;
 	const char *version;           /* "v1", to begin with */
+	const char *root;              /* what a path begins with: "/" */
 	bool draining;                 /* GOAWAY came */
 	bool deaf;                     /* does not give back what it received: a stalled reader */
 };

@@ -780,6 +780,7 @@ void world_free(struct world *w)
 		assert_int_equal(ck_cache_close(d->cache, NULL), 0);
 	ck_plugging_free(d->plugging);
 	ck_consulted_forget(d);
+	ck_loop_timer_free(d->burst_timer);
 	if (w->peer.fd >= 0)
 		peer_stop_listening(&w->peer);
 	ck_loop_fini(&d->loop);

@@ -12,7 +12,8 @@
 #include "src/rpc/address.h"
 #include "tests/flow/cri-client.h"
 
-#define S CK_NS_PER_S
+#define S  CK_NS_PER_S
+#define MS CK_NS_PER_MS
 
 /* a client that reads when the test says so */
 struct raw {
@@ -478,6 +479,35 @@ static void a_create_answered_without_an_id_is_found(void **state) /* K8 */
 	world_free(w);
 }
 
+static void a_question_that_has_waited_is_sent_with_what_is_left(void **state)
+{
+	static struct ask lists[CK_ASKING_MAX + 1];
+	struct world *w = world_new();
+	struct ck_connection *agent;
+	(void)state;
+	peer_plan(&w->peer, "ListContainers")->hold = true;
+	assert_true(ask_connect(w, &agent));
+	for (size_t i = 0; i < CK_COUNT(lists); i++) {
+		struct ck_bytes request = { 0 };
+		ask_begin(w, ck_connection_h2(agent), &lists[i], "ListContainers", &request,
+			  "100S");
+	}
+	world_settle(w);
+	assert_int_equal(peer_timeout(&w->peer, "ListContainers"), 100 * S);
+	while (!w->daemon.metrics.calls_waiting || w->daemon.metrics.calls_waiting > 1)
+		wait_for(w, 10 * MS);
+	peer_release(&w->peer, "ListContainers");
+	peer_plan(&w->peer, "ListContainers")->hold = true;
+	while (w->daemon.metrics.calls_waiting || !peer_timeout(&w->peer, "ListContainers"))
+		wait_for(w, 10 * MS);
+	assert_in_range(peer_timeout(&w->peer, "ListContainers"), 1, 100 * S - MS);
+	for (size_t i = 0; i < CK_COUNT(lists); i++)
+		ask_end(&lists[i]);
+	world_settle(w);
+	ck_connection_free(agent);
+	world_free(w);
+}
+
 static void a_create_may_take_longer_than_its_caller_waits(void **state)
 {
 	struct world *w = world_new();
@@ -714,6 +744,7 @@ int main(void)
 		cmocka_unit_test(a_request_with_two_paths_is_reset),
 		cmocka_unit_test(what_is_abandoned_while_it_is_made_is_cancelled),
 		cmocka_unit_test(a_create_answered_without_an_id_is_found),
+		cmocka_unit_test(a_question_that_has_waited_is_sent_with_what_is_left),
 		cmocka_unit_test(a_create_may_take_longer_than_its_caller_waits),
 		cmocka_unit_test(a_pod_that_is_removed_is_stopped_first),
 		cmocka_unit_test(a_create_whose_time_is_over_is_not_begun),

@@ -233,6 +233,69 @@ static void changed_request_succeeds_the_kept_result(void **state) /* K11, K14 *
 	ck_turn_free(turn);
 }
 
+/* the lines that an operator reads: those at level info and above */
+static const char *log_read(const struct fixture *f)
+{
+	static char read[4096];
+	read[0] = '\0';
+	for (const char *line = f->log, *end; (end = strchr(line, '\n')); line = end + 1)
+		if (line[1] < '0' + CK_LOG_DEBUG)
+			strncat(read, line, (size_t)(end + 1 - line));
+	return read;
+}
+
+static void what_is_in_time_is_told_to_who_debugs(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	fx_open(f);
+	fx_commit(f, &ask, "s1");
+	fx_settle(f);
+	assert_non_null(strstr(f->log, "handed over id=s1 created_in=0.0s after=0.0s\n"));
+	assert_string_equal(log_read(f), "");
+}
+
+static void a_rescue_is_one_line(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	fx_open(f);
+	fx_keep(f, &ask, "s1");
+	fx_advance(f, 5 * S);
+	struct ck_turn *turn = fx_wait(f, &ask);
+	fx_answered_with(f, turn, "s1");
+	ck_turn_free(turn);
+	fx_settle(f);
+	assert_string_equal(log_read(f), "<6> sandbox shop/web attempt 0: late, and handed over "
+					 "id=s1 created_in=11.0s after=16.0s requests=2\n");
+}
+
+static void what_nobody_asks_for_again_is_one_line(void **state) /* K15 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	fx_open(f);
+	fx_keep(f, &ask, "s1");
+	fx_advance(f, 3600 * S);
+	assert_true(fx_was_destroyed(f, "s1"));
+	const char *read = log_read(f);
+	assert_non_null(strstr(read, "KEPT -> EVICTING: nobody asked again in time id=s1"));
+	assert_ptr_equal(strchr(read, '\n'), read + strlen(read) - 1);
+}
+
+/* lines for debugging, of which there are many, leave room for those that are read */
+static void lines_for_debugging_do_not_crowd_out_others(void **state)
+{
+	struct fixture *f = *state;
+	fx_open(f);
+	for (unsigned i = 0; i < 2 * CK_LOG_LINES; i++)
+		ck_cache_log(f->cache, CK_LOG_DEBUG, "line %u", i);
+	ck_cache_log(f->cache, CK_LOG_INFO, "a rescue");
+	fx_settle(f);
+	assert_non_null(strstr(f->log, "a rescue"));
+	assert_non_null(strstr(f->log, "line 1\n"));
+}
+
 static void what_changed_is_in_history_and_log(void **state) /* K11 */
 {
 	static const char evicted[] = "KEPT -> EVICTING: the request changed: config.envs[LEVEL]";
@@ -1843,6 +1906,10 @@ int main(void)
 		BOTH(another_attempt_abandons_the_earlier_one),
 		BOTH(kept_result_of_an_older_attempt_is_evicted),
 		BOTH(changed_request_succeeds_the_kept_result),
+		BOTH(what_is_in_time_is_told_to_who_debugs),
+		BOTH(a_rescue_is_one_line),
+		BOTH(what_nobody_asks_for_again_is_one_line),
+		BOTH(lines_for_debugging_do_not_crowd_out_others),
 		BOTH(what_changed_is_in_history_and_log),
 		ON_FIXTURE(why_a_destroy_failed_is_in_history_and_log),
 		ON_FIXTURE(why_nothing_was_destroyed_is_in_the_history),

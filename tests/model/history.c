@@ -159,6 +159,15 @@ static int any_kept(struct world *w)
 	return -1;
 }
 
+/* a sandbox whose destruction is under way */
+static int any_destroyed(struct world *w)
+{
+	const struct job *job = world_job(w, CK_WANT_DESTROY, 0);
+	const struct object *o =
+		job && job->kind == CK_SANDBOX ? world_object_of(w, w->shadows[job->row].id) : NULL;
+	return o ? o->label : -1;
+}
+
 static void random_request(struct world *w, struct request *req)
 {
 	memset(req, 0, sizeof(*req));
@@ -167,10 +176,11 @@ static void random_request(struct world *w, struct request *req)
 	req->in = -1;
 	if (req->kind == CK_CONTAINER) { /* mostly in a sandbox that was handed to a caller */
 		for (int tries = 0; tries < 6; tries++) {
-			int label = any_object(w, CK_SANDBOX);
+			int destroyed = percent(50) ? any_destroyed(w) : -1;
+			int label = destroyed < 0 ? any_object(w, CK_SANDBOX) : destroyed;
 			struct object *o = label >= 0 ? world_object(w, label) : NULL;
 			struct ck_entry *e = o ? ck_machine_object(w->m, CK_SANDBOX, o->id) : NULL;
-			if (!o || (e && ck_machine_hidden(e) && percent(90)))
+			if (!o || (destroyed < 0 && e && ck_machine_hidden(e) && percent(90)))
 				continue;
 			req->in = label;
 			req->pod = w->callers[label].req.pod;
@@ -286,7 +296,9 @@ static void make_object_step(struct world *w, struct step *s)
 			s->label = any_kept(w);
 	} else if (n < 68) {
 		s->op = STEP_STOPPING;
-		s->label = any_object(w, CK_SANDBOX);
+		s->label = any_destroyed(w);
+		if (s->label < 0 || percent(50))
+			s->label = any_object(w, CK_SANDBOX);
 	} else if (n < 80) {
 		s->op = STEP_FORGET;
 	} else if (n < 88) {

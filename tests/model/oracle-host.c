@@ -509,6 +509,17 @@ void oracle_destroyed(struct world *w, uint64_t row, int grpc)
 	struct ck_entry *e = ck_machine_entry(w->m, row);
 	bool confirmed = grpc == CK_GRPC_OK || grpc == CK_GRPC_NOT_FOUND;
 
+	if (s->alive && ck_state_visible(s->state)) { /* found in use meanwhile */
+		MUST(w,
+		     confirmed ? !e || e->row.state == CK_STATE_GONE ||
+					 (e->row.state == CK_STATE_EVICTING &&
+					  e->row.reason == CK_REASON_ABSENT)
+			       : unchanged(s, e),
+		     "K22: entry %lu is in use, and its destroy was answered %d",
+		     (unsigned long)row, grpc);
+		cell(w, confirmed ? CELL_DESTROYED : CELL_NOT_DESTROYED, column_of(s));
+		return;
+	}
 	if (!s->alive || s->state != CK_STATE_EVICTING || s->phase != CK_PHASE_DESTROY)
 		return;
 	if (confirmed) {

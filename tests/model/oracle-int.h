@@ -42,6 +42,10 @@ bool open_or_evicting(enum ck_state state);
 bool given_up(const struct shadow *s, const struct ck_entry *e);
 bool unchanged(const struct shadow *s, const struct ck_entry *e);
 bool object_alive(const struct object *o);
+/* begun before it was found in use */
+bool destroy_in_flight(struct world *w, const struct shadow *s);
+/* or its removal, perhaps: that may have begun before its creation was found (K16) */
+bool end_in_flight(struct world *w, const struct shadow *s);
 bool in_sandbox(struct world *w, const struct shadow *s, const char *id);
 struct shadow *shadow_of_object(struct world *w, const struct object *o);
 bool ours_uncommitted(struct world *w, const struct object *o);

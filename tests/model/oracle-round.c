@@ -189,9 +189,8 @@ static void check_turns(struct world *w)
 			continue;
 		struct shadow *s = shadow_of_key(w, c->key);
 		struct ck_entry *e = s ? entry_of(w, s) : NULL;
-		const struct object *o = s ? world_object_of(w, s->id) : NULL;
 		/* its removal may have begun before its creation was found (K16) */
-		if (e && s->state == CK_STATE_COMMITTED && !(o && o->stopping) &&
+		if (e && s->state == CK_STATE_COMMITTED && !end_in_flight(w, s) &&
 		    !s->running_seen && s->origin == CK_ORIGIN_CACHE &&
 		    world_compare(w, e, &c->fp) == CK_RELATION_SAME)
 			oracle_fail(w, "K1: caller %d waits for what is committed", label);

@@ -13,6 +13,9 @@ void all_unchanged(struct world *w, const char *rule, bool phases)
 	FOR_SHADOWS (s, w) {
 		struct ck_entry *e = entry_of(w, s);
 		unsigned differ = e ? e->row.flags ^ s->flags : 0;
+		/* what is absent ends at once when there is room for it */
+		if (!phases && s->state == CK_STATE_EVICTING && s->reason == CK_REASON_ABSENT)
+			continue;
 		MUST(w, unchanged(s, e) && !differ && (!phases || e->row.phase == s->phase),
 		     "%s: entry %lu was %s and changed", rule, row_of(w, s),
 		     ck_state_name(s->state));
@@ -56,20 +59,15 @@ static void moves_on(struct world *w, const struct caller *c)
 	}
 }
 
-/* is another object of its key somebody else's? */
+/* is another object of its key somebody else's? It may be of another pod if nobody knows the
+ * sandbox. */
 static bool has_twin(struct world *w, const struct shadow *s)
 {
 	FOR_SHADOWS (other, w)
-		if (other != s && other->key == s->key && other->state == CK_STATE_COMMITTED)
+		if (other != s && other->state == CK_STATE_COMMITTED &&
+		    ck_key_same(w->keys[other->key].key, w->keys[s->key].key))
 			return true;
 	return false;
-}
-
-/* perhaps: its removal may have begun before its creation was found (K16) */
-static bool removal_in_flight(struct world *w, const struct shadow *s)
-{
-	const struct object *o = s->kind == CK_SANDBOX ? world_object_of(w, s->id) : NULL;
-	return o && o->stopping;
 }
 
 static void same_request(struct world *w, struct caller *c, struct shadow *s, int r)
@@ -128,8 +126,11 @@ static void same_request(struct world *w, struct caller *c, struct shadow *s, in
 	case COL_COMMITTED:
 		if (s->origin == CK_ORIGIN_RUNTIME)
 			MUST(w, r == -CK_ECONFLICT, "K27: an imported entry answered %d", r);
-		else if (twin || removal_in_flight(w, s))
-			return; /* somebody else's of the same key, or a removal in flight */
+		else if (destroy_in_flight(w, s))
+			MUST(w, r != CK_HAND_BACK,
+			     "K5: entry %lu is handed back, and is being destroyed", row);
+		else if (twin || end_in_flight(w, s))
+			return; /* somebody else's of the same key, or its end is under way */
 		else if (s->running_seen)
 			MUST(w, r == -CK_ECONFLICT || s->running_hidden,
 			     "K5: a running container answered %d", r);
@@ -143,7 +144,7 @@ static void same_request(struct world *w, struct caller *c, struct shadow *s, in
 	case COL_EVICTING:
 		if (!s->id[0] && !w->config.rules.can_list)
 			return; /* without an id and lists it may be gone by now */
-		MUST(w, r == CK_WAIT && unchanged(s, e),
+		MUST(w, (r == CK_WAIT || (twin && r == -CK_ECONFLICT)) && unchanged(s, e),
 		     "K23: entry %lu is EVICTING and answered %d", row, r);
 		break;
 	default:
@@ -178,13 +179,13 @@ static void other_request(struct world *w, struct shadow *s, int r)
 		MUST(w, r == CK_WAIT || r == CK_CREATE, "K5: what has ended was answered %d", r);
 		break;
 	case COL_COMMITTED:
-		MUST(w, r == -CK_ECONFLICT || removal_in_flight(w, s),
+		MUST(w, r == -CK_ECONFLICT || end_in_flight(w, s),
 		     "K11: another fingerprint, entry %lu committed: answered %d", row, r);
 		break;
 	case COL_EVICTING:
 		if (!s->id[0] && !w->config.rules.can_list)
 			return;
-		MUST(w, r == CK_WAIT && unchanged(s, e),
+		MUST(w, (r == CK_WAIT || (has_twin(w, s) && r == -CK_ECONFLICT)) && unchanged(s, e),
 		     "K23: entry %lu is EVICTING and answered %d", row, r);
 		break;
 	default:

@@ -178,6 +178,20 @@ bool object_alive(const struct object *o)
 	return o && o->condition != CK_CONDITION_ABSENT;
 }
 
+bool destroy_in_flight(struct world *w, const struct shadow *s)
+{
+	for (unsigned i = 0; i < w->jobs_n; i++)
+		if (w->jobs[i].want == CK_WANT_DESTROY && w->jobs[i].row == row_of(w, s))
+			return true;
+	return false;
+}
+
+bool end_in_flight(struct world *w, const struct shadow *s)
+{
+	const struct object *o = world_object_of(w, s->id);
+	return destroy_in_flight(w, s) || (o && o->stopping);
+}
+
 bool in_sandbox(struct world *w, const struct shadow *s, const char *id)
 {
 	return s->kind == CK_CONTAINER && !strcmp(w->keys[s->key].key->sandbox_id, id);
@@ -479,9 +493,13 @@ static void moved(struct world *w, const struct ck_history_event *event)
 	case CK_STATE_EVICTING:
 		MUST(w, row->reason != CK_REASON_NONE || row->state != CK_STATE_EVICTING,
 		     "entry %lu is evicted for no reason", id);
-		if (from == CK_STATE_ENDED)
+		if (ck_state_visible(from) && row->reason == CK_REASON_ABSENT)
+			MUST(w, !object_alive(world_object_of(w, s->id)),
+			     "K22: entry %lu is in use and there, and is evicted as absent", id);
+		else if (ck_state_visible(from))
 			MUST(w,
-			     s->kind == CK_CONTAINER && event->entry->restored &&
+			     from == CK_STATE_ENDED && s->kind == CK_CONTAINER &&
+				     event->entry->restored &&
 				     !(s->flags & CK_ENTRY_DELIVERED) && !s->used &&
 				     row->flags & CK_ENTRY_TOLD,
 			     "K25: entry %lu has ended, and is evicted although somebody has it",
@@ -494,7 +512,9 @@ static void moved(struct world *w, const struct ck_history_event *event)
 			check_ttl(w, s);
 		s->checks = 0;
 		s->shortened = false;
-		s->fails = s->tried_event = s->stop = s->stop_done = 0;
+		s->fails = s->tried_event = 0;
+		if (!ck_state_visible(from)) /* else they may have heard of it before its use */
+			s->stop = s->stop_done = 0;
 		break;
 	case CK_STATE_GONE:
 		s->state = event->to; /* so that it does not hide what is left of it */

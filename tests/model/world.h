@@ -73,8 +73,8 @@ enum column {
 	X(STOPPED, "sandbox stopped", C_ | U_ | K_ | G_ | D_ | N_ | E_) \
 	X(REMOVED, "sandbox removed", C_ | U_ | K_ | G_ | D_ | N_ | E_) \
 	X(EXPIRE, "TTL", U_ | K_ | G_) \
-	X(DESTROYED, "destroyed", E_) \
-	X(NOT_DESTROYED, "not destroyed", E_) \
+	X(DESTROYED, "destroyed", D_ | N_ | E_) \
+	X(NOT_DESTROYED, "not destroyed", D_ | N_ | E_) \
 	X(IN_USE, "found in use", U_ | K_ | G_ | E_) \
 	X(ABSENT, "absent from a later list", C_ | U_ | K_ | G_ | D_ | N_ | E_) \
 	X(EVICT, "admin evict", C_ | U_ | K_ | G_ | D_ | N_) \
