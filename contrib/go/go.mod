@@ -1,4 +1,5 @@
-// No server answers for this path yet: a module that requires it replaces it with a directory (README.md).
+// The import path is chosen here and nowhere else. Until a server answers for it, `go run ./internal/modproxy`
+// makes a proxy of a directory: see README.md.
 module crikeep.io/go
 
 go 1.21

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+//go:build linux && cgo && !no_libcrikeep
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

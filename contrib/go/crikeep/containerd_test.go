@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux && cgo && !no_libcrikeep
+
 package crikeep_test
 
 // What contrib/containerd/README.md shows, so that it compiles, and does what is said there.

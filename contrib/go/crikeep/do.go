@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux && cgo && !no_libcrikeep
+
 package crikeep
 
 import (
@@ -82,19 +84,6 @@ func (c *Cache) Do(ctx context.Context, r Request, create func(ctx context.Conte
 	}
 }
 
-// Ends says whether an error means that the creation has ended. Canceled, DeadlineExceeded,
-// Unavailable and ErrLost leave that open.
-func Ends(err error) bool {
-	if errors.Is(err, ErrLost) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return false
-	}
-	switch GRPCCode(err) {
-	case grpcCanceled, grpcDeadline, grpcUnavailable:
-		return false
-	}
-	return true
-}
-
 // made is the outcome of a call of create.
 type made struct {
 	err      error
@@ -168,14 +157,6 @@ func (t *Turn) run(ctx context.Context, create func(context.Context, *Turn) (Res
 		return nil
 	}
 	return err
-}
-
-func asStatus(err error) *StatusError {
-	var s *StatusError
-	if errors.As(err, &s) && s.GRPC != 0 {
-		return s
-	}
-	return nil
 }
 
 // Remove carries out the removal of a sandbox or container. It waits until creations in the sandbox

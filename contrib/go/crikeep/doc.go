@@ -39,6 +39,11 @@
 // ErrClosed. There are no finalizers: an object that is not closed stays in memory. Cache.Close
 // wakes waiting callers. A call of Host may end after it.
 //
+// # Without the library
+//
+// On other systems than Linux, without cgo, and with the build tag no_libcrikeep, this package has
+// its types, errors and interfaces, but no Cache. Package resourcestore has a store in memory then.
+//
 // # Other parts of the process
 //
 // A child made by fork without exec (Go makes none) cannot use the cache. If the runtime has its

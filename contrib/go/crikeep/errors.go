@@ -2,15 +2,10 @@
 
 package crikeep
 
-// #include "bridge.h"
-import "C"
-
 import (
 	"context"
 	"errors"
 	"reflect"
-	"strings"
-	"sync"
 	"syscall"
 )
 
@@ -20,32 +15,32 @@ type Code int
 
 // The codes of crikeep.h, and at the end those of this package only.
 const (
-	CodeNoMem        Code = C.CK_ENOMEM
-	CodeInvalid      Code = C.CK_EINVAL
-	CodeMalformed    Code = C.CK_EMALFORMED
-	CodeTooBig       Code = C.CK_ETOOBIG
-	CodeIO           Code = C.CK_EIO
-	CodeFull         Code = C.CK_EFULL
-	CodeDamaged      Code = C.CK_EDAMAGED
-	CodeVersion      Code = C.CK_EVERSION
-	CodeOwned        Code = C.CK_EOWNED
-	CodeNotFound     Code = C.CK_ENOTFOUND
-	CodeConflict     Code = C.CK_ECONFLICT
-	CodeAbandoned    Code = C.CK_EABANDONED
-	CodeUnavailable  Code = C.CK_EUNAVAILABLE
-	CodeDeadline     Code = C.CK_EDEADLINE
-	CodePrecondition Code = C.CK_EPRECONDITION
-	CodeFailed       Code = C.CK_EFAILED
-	CodeRefused      Code = C.CK_EREFUSED
-	CodeNoLoop       Code = C.CK_ENOLOOP
-	CodeDeadlock     Code = C.CK_EDEADLK
-	CodeFork         Code = C.CK_EFORK
-	CodeClosed       Code = C.CK_ECLOSED
-	CodeState        Code = C.CK_ESTATE
+	CodeNoMem        Code = 1
+	CodeInvalid      Code = 2
+	CodeMalformed    Code = 3
+	CodeTooBig       Code = 4
+	CodeIO           Code = 5
+	CodeFull         Code = 6
+	CodeDamaged      Code = 7
+	CodeVersion      Code = 8
+	CodeOwned        Code = 9
+	CodeNotFound     Code = 10
+	CodeConflict     Code = 11
+	CodeAbandoned    Code = 12
+	CodeUnavailable  Code = 13
+	CodeDeadline     Code = 14
+	CodePrecondition Code = 15
+	CodeFailed       Code = 16
+	CodeRefused      Code = 17
+	CodeNoLoop       Code = 18
+	CodeDeadlock     Code = 19
+	CodeFork         Code = 20
+	CodeClosed       Code = 21
+	CodeState        Code = 22
 
-	CodeBusy Code = C.CK_BUSY // outcome Busy, as an error: it is still being created. Is ErrUnavailable, too
-	CodeKept Code = C.CK_KEPT // outcome Kept, as an error of Do: created, but too late for this caller. Is ErrUnavailable, too
-	CodeLost Code = 1003      // returned by the function given to Do: the outcome of the creation is unknown
+	CodeBusy Code = 104  // outcome Busy, as an error: it is still being created. Is ErrUnavailable, too
+	CodeKept Code = 105  // outcome Kept, as an error of Do: created, but too late for this caller. Is ErrUnavailable, too
+	CodeLost Code = 1003 // returned by the function given to Do: the outcome of the creation is unknown
 )
 
 // For errors.Is.
@@ -76,11 +71,39 @@ func (c Code) Error() string {
 }
 
 func (c Code) text() string {
-	switch c {
-	case CodeLost:
-		return "the outcome of the creation is unknown"
+	if text, ok := texts[c]; ok {
+		return text
 	}
-	return C.GoString(C.ck_strerror(C.int(c)))
+	return "unknown error"
+}
+
+// texts are those of ck_strerror(3), and those of this package only.
+var texts = map[Code]string{
+	CodeNoMem:        "out of memory",
+	CodeInvalid:      "invalid argument",
+	CodeMalformed:    "not a valid CRI request",
+	CodeTooBig:       "over a limit",
+	CodeIO:           "input or output failed",
+	CodeFull:         "no space left for the database",
+	CodeDamaged:      "the database is damaged",
+	CodeVersion:      "created by a newer version",
+	CodeOwned:        "another process owns the state directory",
+	CodeNotFound:     "no such entry",
+	CodeConflict:     "the request differs from the one that created the committed resource",
+	CodeAbandoned:    "superseded: the kubelet has moved on",
+	CodeUnavailable:  "something this needs is not available yet",
+	CodeDeadline:     "the deadline had passed",
+	CodePrecondition: "the sandbox is being stopped",
+	CodeFailed:       "the creation failed",
+	CodeRefused:      "a plugin refused",
+	CodeNoLoop:       "no event loop: call ck_cache_run_thread() or ck_cache_process()",
+	CodeDeadlock:     "not from a callback, and not twice at once",
+	CodeFork:         "in a child of the process that opened the cache",
+	CodeClosed:       "the cache is closing",
+	CodeState:        "the turn is not in a state for this call",
+	CodeBusy:         "it is still being created",
+	CodeKept:         "made too late for this caller, and kept",
+	CodeLost:         "the outcome of the creation is unknown",
 }
 
 // Is makes an outcome of Busy or Kept an ErrUnavailable, and ErrDeadline a
@@ -140,12 +163,17 @@ func (e *StatusError) Is(target error) bool {
 }
 
 const (
-	grpcCanceled      = 1
-	grpcUnknown       = 2
-	grpcDeadline      = 4
-	grpcNotFound      = 5
-	grpcAlreadyExists = 6
-	grpcUnavailable   = 14
+	grpcCanceled          = 1
+	grpcUnknown           = 2
+	grpcInvalidArgument   = 3
+	grpcDeadline          = 4
+	grpcNotFound          = 5
+	grpcAlreadyExists     = 6
+	grpcResourceExhausted = 8
+	grpcPrecondition      = 9
+	grpcAborted           = 10
+	grpcInternal          = 13
+	grpcUnavailable       = 14
 )
 
 // GRPCCode returns the code with which a CRI server answers err: the code of a *StatusError or of
@@ -157,6 +185,25 @@ func GRPCCode(err error) uint32 {
 	}
 	code, _ := statusOf(err)
 	return code
+}
+
+// Status returns code and message with which a CRI server answers err: those of the status that is
+// in it, without what was wrapped around that, or else GRPCCode and the text. Answer with
+// status.Error(codes.Code(code), message), and the kubelet sees one status, not one within another.
+func Status(err error) (code uint32, message string) {
+	if err == nil {
+		return 0, ""
+	}
+	var status *StatusError
+	var own *Error
+	if errors.As(err, &status) && status.GRPC != 0 {
+		return status.GRPC, status.Message
+	}
+	code, message = statusOf(err)
+	if errors.As(err, &own) && own.Code == CodeRefused && own.Text != "" {
+		message = own.Text // a plugin's
+	}
+	return code, message
 }
 
 // statusOf returns the code and the message of an error
@@ -185,10 +232,31 @@ func statusOf(err error) (uint32, string) {
 
 func (c Code) grpc(sub int) uint32 {
 	switch c {
-	case CodeBusy, CodeKept, CodeLost:
+	case CodeMalformed, CodeInvalid:
+		return grpcInvalidArgument
+	case CodeTooBig:
+		return grpcResourceExhausted
+	case CodeNotFound:
+		return grpcNotFound
+	case CodeConflict:
+		return grpcAlreadyExists
+	case CodeAbandoned:
+		return grpcAborted
+	case CodeDeadline:
+		return grpcDeadline
+	case CodePrecondition:
+		return grpcPrecondition
+	case CodeFailed:
+		if sub != 0 {
+			return uint32(sub)
+		}
+		return grpcUnknown
+	case CodeRefused:
+		return grpcUnknown
+	case CodeUnavailable, CodeNoMem, CodeClosed, CodeIO, CodeFull, CodeBusy, CodeKept, CodeLost:
 		return grpcUnavailable
 	}
-	return uint32(C.ckgo_grpc(C.int(c), C.int(sub)))
+	return grpcInternal
 }
 
 // foreignStatus reads a status of package google.golang.org/grpc/status, on which this module does
@@ -236,51 +304,23 @@ func grpcStatus(err reflect.Value) (code uint32, message string, ok bool) {
 	return uint32(n.Uint()), text.Call(nil)[0].String(), true
 }
 
-// ---- from C -------------------------------------------------------------------------------------
-
-var errorPool = sync.Pool{New: func() any { return new(C.struct_ck_error) }}
-
-// newError allocates an error for C to write to; wrap frees it
-func newError() *C.struct_ck_error {
-	e := errorPool.Get().(*C.struct_ck_error)
-	e.code, e.sys, e.sub, e.text[0] = 0, 0, 0, 0
-	return e
-}
-
-// wrap makes an error of the result of a function, or nil if it is not negative
-func wrap(r C.int, e *C.struct_ck_error) error {
-	defer errorPool.Put(e)
-	if r >= 0 {
-		return nil
+// Ends says whether an error means that the creation has ended. Canceled, DeadlineExceeded,
+// Unavailable and ErrLost leave that open.
+func Ends(err error) bool {
+	if errors.Is(err, ErrLost) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
 	}
-	return &Error{Code: Code(-r), Errno: syscall.Errno(e.sys), Sub: int(e.sub), Text: C.GoString(&e.text[0])}
-}
-
-// check is for functions that write no error text
-func check(r C.int) error {
-	if r >= 0 {
-		return nil
+	switch GRPCCode(err) {
+	case grpcCanceled, grpcDeadline, grpcUnavailable:
+		return false
 	}
-	return &Error{Code: Code(-r)}
+	return true
 }
 
-func invalid(text string) error {
-	return &Error{Code: CodeInvalid, Text: text}
-}
-
-// ---- strings: Go memory as a direct argument of one call ----------------------------------------
-
-// cstring returns nil for a text with a zero byte, which C cannot read to its end
-func cstring(s string) *C.char {
-	if strings.IndexByte(s, 0) >= 0 {
-		return nil
+func asStatus(err error) *StatusError {
+	var s *StatusError
+	if errors.As(err, &s) && s.GRPC != 0 {
+		return s
 	}
-	b := make([]byte, len(s)+1)
-	copy(b, s)
-	return (*C.char)(bytesPointer(b))
-}
-
-// plain is for texts that are only shown: what C cannot read is left out
-func plain(s string) *C.char {
-	return cstring(strings.ReplaceAll(s, "\x00", ""))
+	return nil
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux && cgo && !no_libcrikeep
+
 package crikeep
 
 // #include "bridge.h"

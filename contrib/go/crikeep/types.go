@@ -2,22 +2,17 @@
 
 package crikeep
 
-// #include "bridge.h"
-import "C"
-
 import (
 	"fmt"
-	"strings"
 	"time"
-	"unsafe"
 )
 
 // Kind of a resource.
 type Kind int
 
 const (
-	Sandbox   Kind = C.CK_SANDBOX
-	Container Kind = C.CK_CONTAINER
+	Sandbox   Kind = 1
+	Container Kind = 2
 )
 
 func (k Kind) String() string {
@@ -28,11 +23,11 @@ func (k Kind) String() string {
 type Condition int
 
 const (
-	Unknown Condition = C.CK_CONDITION_UNKNOWN // the question failed; nothing is concluded
-	Ready   Condition = C.CK_CONDITION_READY   // sandbox READY, container CREATED
-	Running Condition = C.CK_CONDITION_RUNNING // container RUNNING
-	Dead    Condition = C.CK_CONDITION_DEAD    // sandbox NOTREADY, container EXITED
-	Absent  Condition = C.CK_CONDITION_ABSENT  // NOT_FOUND
+	Unknown Condition = 0 // the question failed; nothing is concluded
+	Ready   Condition = 1 // sandbox READY, container CREATED
+	Running Condition = 2 // container RUNNING
+	Dead    Condition = 3 // sandbox NOTREADY, container EXITED
+	Absent  Condition = 4 // NOT_FOUND
 )
 
 func (c Condition) String() string {
@@ -44,12 +39,12 @@ func (c Condition) String() string {
 type Outcome int
 
 const (
-	Create   Outcome = C.CK_CREATE    // create it; then call Finish, Fail or Lost
-	Wait     Outcome = C.CK_WAIT      // not decided yet; call Turn.Wait
-	HandBack Outcome = C.CK_HAND_BACK // it exists; call Turn.Reply
-	Busy     Outcome = C.CK_BUSY      // the deadline is near, and it is still being created
-	Kept     Outcome = C.CK_KEPT      // finished, but your caller is gone or out of time: kept for the repeated request
-	Drained  Outcome = C.CK_DRAINED   // of a removal: the cache has nothing left of the sandbox
+	Create   Outcome = 101 // create it; then call Finish, Fail or Lost
+	Wait     Outcome = 102 // not decided yet; call Turn.Wait
+	HandBack Outcome = 103 // it exists; call Turn.Reply
+	Busy     Outcome = 104 // the deadline is near, and it is still being created
+	Kept     Outcome = 105 // finished, but your caller is gone or out of time: kept for the repeated request
+	Drained  Outcome = 106 // of a removal: the cache has nothing left of the sandbox
 )
 
 func (o Outcome) String() string {
@@ -61,17 +56,17 @@ func (o Outcome) String() string {
 type Mode int
 
 const (
-	Normalized Mode = C.CK_MODE_NORMALIZED
-	Identity   Mode = C.CK_MODE_IDENTITY
-	Strict     Mode = C.CK_MODE_STRICT
+	Normalized Mode = 0
+	Identity   Mode = 1
+	Strict     Mode = 2
 )
 
 // HandBackMode says what to do with a late sandbox.
 type HandBackMode int
 
 const (
-	Repeat HandBackMode = C.CK_REPEAT // kept until the request is repeated
-	Offer  HandBackMode = C.CK_OFFER  // visible at once: the kubelet adopts it from its next list
+	Repeat HandBackMode = 0 // kept until the request is repeated
+	Offer  HandBackMode = 1 // visible at once: the kubelet adopts it from its next list
 )
 
 // AnnotationChange says what to do with a kept result if a repeated request differs only in labels
@@ -79,17 +74,17 @@ const (
 type AnnotationChange int
 
 const (
-	AnnotationHandBack AnnotationChange = C.CK_ANNOTATION_HAND_BACK
-	AnnotationEvict    AnnotationChange = C.CK_ANNOTATION_EVICT
+	AnnotationHandBack AnnotationChange = 0
+	AnnotationEvict    AnnotationChange = 1
 )
 
 // HookEvent is an event of hooks.
 type HookEvent int
 
 const (
-	HookRun    HookEvent = C.CK_HOOK_RUN
-	HookStop   HookEvent = C.CK_HOOK_STOP
-	HookRemove HookEvent = C.CK_HOOK_REMOVE
+	HookRun    HookEvent = 1
+	HookStop   HookEvent = 2
+	HookRemove HookEvent = 3
 )
 
 func (e HookEvent) String() string {
@@ -107,13 +102,13 @@ func name(n int, names map[int]string) string {
 type State int
 
 const (
-	StateCreating   State = C.CK_STATE_CREATING   // a creation is running
-	StateUnknown    State = C.CK_STATE_UNKNOWN    // the outcome of its creation is unknown
-	StateKept       State = C.CK_STATE_KEPT       // it exists, but is hidden until its request is repeated
-	StateCommitting State = C.CK_STATE_COMMITTING // hooks are being told
-	StateCommitted  State = C.CK_STATE_COMMITTED  // it belongs to the kubelet and is visible
-	StateEnded      State = C.CK_STATE_ENDED      // it was committed and has stopped or exited since
-	StateEvicting   State = C.CK_STATE_EVICTING   // it was given up and is being destroyed
+	StateCreating   State = 1 // a creation is running
+	StateUnknown    State = 7 // the outcome of its creation is unknown
+	StateKept       State = 2 // it exists, but is hidden until its request is repeated
+	StateCommitting State = 3 // hooks are being told
+	StateCommitted  State = 4 // it belongs to the kubelet and is visible
+	StateEnded      State = 8 // it was committed and has stopped or exited since
+	StateEvicting   State = 5 // it was given up and is being destroyed
 )
 
 func (s State) String() string {
@@ -192,70 +187,3 @@ type Reply struct {
 	ID    string
 	Bytes []byte // RunPodSandboxResponse or CreateContainerResponse
 }
-
-// ---- to and from C ------------------------------------------------------------------------------
-
-func bytesPointer(b []byte) unsafe.Pointer {
-	return unsafe.Pointer(unsafe.SliceData(b))
-}
-
-func entryOf(told *C.struct_ck_told) Entry {
-	return Entry{
-		Number:        uint64(told.entry),
-		Kind:          Kind(told.kind),
-		ID:            C.GoString(told.id),
-		PodName:       C.GoString(told.pod_name),
-		PodNamespace:  C.GoString(told.pod_namespace),
-		PodUID:        C.GoString(told.pod_uid),
-		SandboxID:     C.GoString(told.sandbox_id),
-		ContainerName: C.GoString(told.container_name),
-		Attempt:       uint32(told.attempt),
-		Told:          strings.Fields(C.GoString(told.told)),
-	}
-}
-
-// packed is a list of objects without pointers. Their texts are in one block. Its first byte is
-// unused, so that place 0 means no text.
-type packed struct {
-	objects []C.struct_ckgo_object
-	text    []byte
-}
-
-func pack(objects ...Object) (*packed, error) {
-	size := 1
-	for i := range objects {
-		o := &objects[i]
-		for _, s := range o.texts() {
-			size += len(s) + 1
-		}
-	}
-	if uint64(size) > 1<<31 {
-		return nil, &Error{Code: CodeTooBig, Text: "a list of more than 2 GiB"}
-	}
-	p := &packed{objects: make([]C.struct_ckgo_object, len(objects)), text: make([]byte, 1, size)}
-	for i := range objects {
-		o, c := &objects[i], &p.objects[i]
-		c.kind, c.condition, c.attempt = C.uint32_t(o.Kind), C.uint32_t(o.Condition), C.uint32_t(o.Attempt)
-		if !o.CreatedAt.IsZero() {
-			c.created_at = C.uint64_t(o.CreatedAt.UnixNano())
-		}
-		for j, s := range o.texts() {
-			if strings.IndexByte(s, 0) >= 0 {
-				return nil, invalid("an object with a zero byte in its names")
-			}
-			if s == "" {
-				continue
-			}
-			c.at[j] = C.uint32_t(len(p.text))
-			p.text = append(append(p.text, s...), 0)
-		}
-	}
-	return p, nil
-}
-
-func (o *Object) texts() [6]string {
-	return [6]string{o.ID, o.PodName, o.PodNamespace, o.PodUID, o.SandboxID, o.ContainerName}
-}
-
-func (p *packed) first() *C.struct_ckgo_object { return unsafe.SliceData(p.objects) }
-func (p *packed) chars() *C.char               { return (*C.char)(bytesPointer(p.text)) }

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && cgo && !no_libcrikeep
+
 package main // the smallest host: what is made too late for its caller is kept, and handed back
 
 import (

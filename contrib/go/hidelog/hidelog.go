@@ -41,10 +41,10 @@ const (
 	rotated = "20060102-150405"
 )
 
-func check(runDir, log, id string) error {
-	if !filepath.IsAbs(runDir) || !filepath.IsAbs(log) {
-		return fmt.Errorf("hidelog: %q, %q: not absolute", runDir, log)
-	}
+// absolute paths are needed, because the link leads from one to the other.
+func absolute(runDir, log string) bool { return filepath.IsAbs(runDir) && filepath.IsAbs(log) }
+
+func checkID(id string) error {
 	if id == "" || strings.ContainsAny(id, "/\x00") {
 		return fmt.Errorf("hidelog: id %q", id)
 	}
@@ -56,7 +56,10 @@ func hidden(log, id string) string { return filepath.Join(filepath.Dir(log), pre
 // Prepare creates the directory and the link, and returns the path to give to the monitor instead
 // of log. The directory of the log must exist.
 func Prepare(runDir, log, id string) (string, error) {
-	if err := check(runDir, log, id); err != nil {
+	if !absolute(runDir, log) {
+		return "", fmt.Errorf("hidelog: %q, %q: not absolute", runDir, log)
+	}
+	if err := checkID(id); err != nil {
 		return "", err
 	}
 	dir := hidden(log, id)
@@ -69,10 +72,14 @@ func Prepare(runDir, log, id string) (string, error) {
 	return filepath.Join(runDir, link, filepath.Base(log)), nil
 }
 
-// Show moves the log to where the kubelet and others look for it. If Prepare was not called for a
-// container, because it was created before an update of the runtime, Show does nothing.
+// Show moves the log to where the kubelet and others look for it. It does nothing if Prepare was not
+// called for a container, because it was created before an update of the runtime, or could not have
+// been, because a path is not absolute.
 func Show(runDir, log, id string) error {
-	if err := check(runDir, log, id); err != nil {
+	if !absolute(runDir, log) {
+		return nil
+	}
+	if err := checkID(id); err != nil {
 		return err
 	}
 	if _, err := os.Lstat(filepath.Join(runDir, link)); errors.Is(err, fs.ErrNotExist) {
@@ -103,9 +110,13 @@ func Show(runDir, log, id string) error {
 }
 
 // Drop removes what Prepare created. The log of a container that was started stays. The log of a
-// container that was never started is removed.
+// container that was never started is removed. If a path is not absolute, Prepare has refused it, and
+// Drop does nothing.
 func Drop(runDir, log, id string) error {
-	if err := check(runDir, log, id); err != nil {
+	if !absolute(runDir, log) {
+		return nil
+	}
+	if err := checkID(id); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(hidden(log, id)); err != nil {

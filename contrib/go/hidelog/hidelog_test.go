@@ -251,6 +251,21 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
+// A runtime starts and removes containers whose paths Prepare refuses, too: without a log, say.
+func TestWhatPrepareRefusesIsNoObstacle(t *testing.T) {
+	for _, c := range [][2]string{{"", ""}, {t.TempDir(), ""}, {"", filepath.Join(t.TempDir(), "0.log")}, {"run", "log/0.log"}} {
+		if _, err := Prepare(c[0], c[1], "a"); err == nil {
+			t.Errorf("%q: taken", c)
+		}
+		if err := Show(c[0], c[1], "a"); err != nil {
+			t.Errorf("%q: Show: %v", c, err)
+		}
+		if err := Drop(c[0], c[1], "a"); err != nil {
+			t.Errorf("%q: Drop: %v", c, err)
+		}
+	}
+}
+
 // The monitor that CRI-O starts, unchanged, before a runtime that is a script.
 func TestConmon(t *testing.T) {
 	conmon, err := exec.LookPath("conmon")

@@ -27,6 +27,8 @@ type ResourceCleaner struct {
 	mu      sync.Mutex
 	steps   []*step // in the order they were added
 	running *pass   // nil: no pass is running
+	tries   int     // of Cleanup; 0: cleanupTries
+	log     *slog.Logger
 	wait    func(ctx context.Context, d time.Duration) error
 }
 
@@ -48,6 +50,42 @@ func NewResourceCleaner() *ResourceCleaner {
 	return &ResourceCleaner{}
 }
 
+// SetTries sets how often Cleanup tries each step; 0 means 20 times. CleanupContext does not count.
+func (c *ResourceCleaner) SetTries(tries int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tries = max(tries, 0)
+}
+
+// SetLogger sets where failed steps are logged. nil means slog.Default(), or the logger of the
+// store that has the cleaner.
+func (c *ResourceCleaner) SetLogger(log *slog.Logger) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.log = log
+}
+
+// adopt gives the cleaner a store's logger if it has none.
+func (c *ResourceCleaner) adopt(log *slog.Logger) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.log == nil {
+		c.log = log
+	}
+}
+
+func (c *ResourceCleaner) logger() *slog.Logger {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.log == nil {
+		return slog.Default()
+	}
+	return c.log
+}
+
 // Add adds a step, which runs before all steps that were added earlier.
 func (c *ResourceCleaner) Add(ctx context.Context, description string, fn func() error) {
 	if ctx == nil {
@@ -58,11 +96,20 @@ func (c *ResourceCleaner) Add(ctx context.Context, description string, fn func()
 	c.steps = append(c.steps, &step{ctx: ctx, description: description, fn: fn})
 }
 
-// Cleanup runs the steps. Each is tried up to 20 times, with pauses of half a second that grow by
-// half. Cleanup ends at the first step that gives up, and returns its error. Another call can
+// Cleanup runs the steps. Each is tried up to 20 times, or as SetTries says, with pauses of half a
+// second that grow by half. Cleanup ends at the first step that gives up, and returns its error. Another call can
 // continue with the remaining steps.
 func (c *ResourceCleaner) Cleanup() error {
-	return c.clean(context.Background(), cleanupTries)
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	tries := c.tries
+	c.mu.Unlock()
+	if tries == 0 {
+		tries = cleanupTries
+	}
+	return c.clean(context.Background(), tries)
 }
 
 // CleanupContext runs the steps, and tries again until all have succeeded or ctx ends.
@@ -88,7 +135,7 @@ func (c *ResourceCleaner) clean(ctx context.Context, most int) error {
 			return err
 		}
 		if most > 0 && tries >= most {
-			slog.ErrorContext(ctx, "a cleanup step was tried too often, giving up", "tries", tries, "error", err)
+			c.logger().ErrorContext(ctx, "a cleanup step was tried too often, giving up", "tries", tries, "error", err)
 			return err
 		}
 		if c.sleep(ctx, delay) != nil {
@@ -183,10 +230,10 @@ func (c *ResourceCleaner) try(p *pass, s *step) (done bool) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("a panic: %v", v)
-			slog.ErrorContext(s.ctx, "a cleanup step panicked", "step", s.description, "stack", string(debug.Stack()))
+			c.logger().ErrorContext(s.ctx, "a cleanup step panicked", "step", s.description, "stack", string(debug.Stack()))
 		}
 		if err != nil {
-			slog.WarnContext(s.ctx, "a cleanup step failed", "step", s.description, "error", err)
+			c.logger().WarnContext(s.ctx, "a cleanup step failed", "step", s.description, "error", err)
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()

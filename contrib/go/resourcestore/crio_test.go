@@ -10,8 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"log/slog"
 	"strings"
 	"sync"
@@ -21,6 +19,7 @@ import (
 
 	"crikeep.io/go/crikeep"
 	"crikeep.io/go/resourcestore"
+	"crikeep.io/go/sloglogrus"
 )
 
 const (
@@ -49,7 +48,7 @@ type disk struct {
 
 type server struct {
 	resourceStore *resourcestore.ResourceStore
-	resultsOpen   chan struct{} // closed when resourceStore is set
+	synchronised  int // sandboxes that plugins were synchronised with
 	disk          *disk
 
 	mu        sync.Mutex
@@ -167,10 +166,10 @@ func (s *server) makeSandbox(ctx context.Context, r *runPodSandboxRequest,
 		return nil
 	})
 	s.resourceStore.SetStageForResource(ctx, sb.name, "sandbox network creation")
-	if s.slow != nil {
+	if slow := s.slow; slow != nil {
 		s.begun <- struct{}{}
 		select {
-		case <-s.slow:
+		case <-slow:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -209,9 +208,25 @@ func (s *server) ListSandboxes() (l []*sandbox) {
 	return l
 }
 
-// grpcError is status.Error(codes.Code(crikeep.GRPCCode(err)), err.Error()), which this module has
-// not got.
+// grpcError is: code, message := crikeep.Status(err); return status.Error(codes.Code(code), message).
+// This module has no gRPC.
 func grpcError(err error) error { return err }
+
+// logrus is github.com/sirupsen/logrus, as far as it is used.
+var logrus logrusPackage
+
+type (
+	logrusPackage struct{}
+	logrusLevel   uint32
+	logrusFields  map[string]any
+	logrusLogger  struct{}
+	logrusEntry   struct{}
+)
+
+func (logrusPackage) StandardLogger() *logrusLogger        { return &logrusLogger{} }
+func (*logrusLogger) IsLevelEnabled(logrusLevel) bool      { return true }
+func (*logrusLogger) WithFields(logrusFields) *logrusEntry { return &logrusEntry{} }
+func (*logrusEntry) Log(logrusLevel, ...any)               {}
 
 func (s *server) stopPodSandbox(context.Context, *sandbox) error { return nil }
 
@@ -229,73 +244,58 @@ func (s *server) removePodSandbox(ctx context.Context, sb *sandbox) error {
 	}
 	s.mu.Unlock()
 	s.note("removed %s", sb.id)
-	s.resourceStore.Removed(crikeep.Sandbox, sb.ID())
-	return nil
+	return s.resourceStore.Removed(ctx, crikeep.Sandbox, sb.ID())
 }
 
 // ---- from here on as in the README --------------------------------------------------------------
 
-func (s *server) openResults(dir string) (err error) {
-	s.resourceStore, err = resourcestore.Open(resourcestore.Options{
+func (s *server) loadResults(dir string, ttl time.Duration) (err error) {
+	s.resourceStore, err = resourcestore.Load(resourcestore.Options{
 		StateDir:  dir,
+		TTL:       ttl,
 		Recover:   s.recoverResource,
 		Alive:     s.resourceAlive,
 		Hooks:     nriHooks{s, &sync.Map{}},
 		Committed: s.resourceGiven,
-		Logger:    slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Logger:    slog.New(sloglogrus.New(logrus.StandardLogger())),
 	})
 	if err != nil {
 		return err // another CRI-O, or a crikeepd, owns the directory
 	}
-	close(s.resultsOpen)
 	for _, sb := range s.ListSandboxes() {
-		if !s.resourceStore.Hides(crikeep.Sandbox, sb.ID()) {
+		hidden, err := s.resourceStore.Hides(context.Background(), crikeep.Sandbox, sb.ID())
+		if err != nil {
+			return err
+		}
+		if !hidden {
 			sb.SetCreated()
 		}
 	}
 	return nil
 }
 
-func (s *server) runPodSandbox(ctx context.Context, req *runPodSandboxRequest) (id string, retErr error) {
+func (s *server) runPodSandbox(ctx context.Context, req *runPodSandboxRequest) (string, error) {
 	bytes, err := req.Marshal() // before anything is filled in
 	if err != nil {
 		return "", err
 	}
-	name := req.name()
-	if id, err = s.resourceStore.GetForRequest(ctx, crikeep.Sandbox, name, bytes); id != "" || err != nil {
-		return id, grpcError(err)
-	}
-	// ours to make, whatever becomes of the caller
-	mk, cancel := context.WithTimeout(context.WithoutCancel(ctx), createDeadline)
-	defer cancel()
-
-	cleaner := resourcestore.NewResourceCleaner()
-	kept := false // by the store, which also cleans up
-	defer func() {
-		if retErr != nil && !kept {
-			if err := cleaner.Cleanup(); err != nil {
-				log.Printf("clean up %s: %v", name, err)
-			}
-			s.resourceStore.Fail(name, retErr)
-		}
-	}()
-	sb, err := s.makeSandbox(mk, req, cleaner) // ReservePodName() ... AddIPs(), as it was
-	if err != nil {
-		return "", err
-	}
-	kept = true
-	return s.resourceStore.Finish(ctx, name, sb, cleaner)
+	id, err := s.resourceStore.Do(ctx, resourcestore.Request{Kind: crikeep.Sandbox, Bytes: bytes, Name: req.name()},
+		func(mk context.Context, c *resourcestore.Creation) (resourcestore.IdentifiableCreatable, error) {
+			mk, cancel := context.WithTimeout(mk, createDeadline)
+			defer cancel()
+			return s.makeSandbox(mk, req, c.Undo) // ReservePodName() ... AddIPs(), as it was
+		})
+	return id, grpcError(err)
 }
 
-func (s *server) recoverResource(kind crikeep.Kind, name, id string) (resourcestore.IdentifiableCreatable,
+func (s *server) recoverResource(ctx context.Context, kind crikeep.Kind, name, id string) (resourcestore.IdentifiableCreatable,
 	*resourcestore.ResourceCleaner, error) {
 	sb := s.find(name, id) // by its id; by its name, if id is "": the creation had not ended
 	if sb == nil {
 		return nil, nil, nil // nothing is left of it
 	}
 	cleaner := resourcestore.NewResourceCleaner()
-	cleaner.Add(context.Background(), "remove "+name, func() error {
-		<-s.resultsOpen // Open() may not have returned
+	cleaner.Add(ctx, "remove "+name, func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), destroyTimeout)
 		defer cancel()
 		if err := s.stopPodSandbox(ctx, sb); err != nil { // a container: removeContainerInPod()
@@ -310,7 +310,7 @@ func (s *server) resourceAlive(ctx context.Context, kind crikeep.Kind, name, id 
 	return s.find(name, id) != nil, nil
 }
 
-func (s *server) resourceGiven(kind crikeep.Kind, name, id string) {
+func (s *server) resourceGiven(ctx context.Context, kind crikeep.Kind, name, id string) {
 	if kind == crikeep.Sandbox {
 		s.generateCRIEvent(id, "CONTAINER_CREATED_EVENT")
 		s.generateCRIEvent(id, "CONTAINER_STARTED_EVENT")
@@ -341,7 +341,7 @@ func (h nriHooks) Fire(ctx context.Context, event crikeep.HookEvent, e crikeep.E
 		sb, _ = h.told.LoadOrStore(e.Number, found)
 	}
 	if err := h.s.nriEvent(ctx, event, sb.(*sandbox)); err != nil && event == crikeep.HookRun {
-		refusal = err.Error()
+		_, refusal = crikeep.Status(err)
 	}
 	return []string{"00-nri"}, refusal
 }
@@ -355,7 +355,9 @@ func (h nriHooks) Released(e crikeep.Entry, gone bool) {
 }
 
 func (s *server) RemovePodSandbox(ctx context.Context, sb *sandbox) error {
-	s.resourceStore.StopSandbox(sb.ID())
+	if err := s.resourceStore.StopSandbox(ctx, sb.ID()); err != nil {
+		return err
+	}
 	return s.removePodSandbox(ctx, sb)
 }
 
@@ -370,13 +372,23 @@ func patient(t *testing.T) context.Context {
 
 func newServer(t *testing.T, dir string, d *disk) *server {
 	t.Helper()
-	s := &server{disk: d, resultsOpen: make(chan struct{}), sandboxes: map[string]*sandbox{}, names: map[string]string{}, begun: make(chan struct{}, 8)}
+	s := &server{disk: d, sandboxes: map[string]*sandbox{}, names: map[string]string{}, begun: make(chan struct{}, 8)}
 	s.restore()
-	if err := s.openResults(dir); err != nil {
+	if err := s.loadResults(dir, 0); err != nil {
 		t.Fatal(err)
 	}
+	s.synchronised = len(s.ListPodSandbox()) // here NRI is started
+	s.resourceStore.Start()
 	t.Cleanup(s.resourceStore.Close)
 	return s
+}
+
+// eachServer runs a test with each store: results_dir set, and results_dir empty.
+func eachServer(t *testing.T, test func(t *testing.T, s *server)) {
+	if resourcestore.Durable {
+		t.Run("durable", func(t *testing.T) { test(t, newServer(t, t.TempDir(), newDisk())) })
+	}
+	t.Run("memory", func(t *testing.T) { test(t, newServer(t, "", newDisk())) })
 }
 
 func newDisk() *disk { return &disk{sandboxes: map[string]string{}} }
@@ -397,12 +409,22 @@ func (s *server) late(t *testing.T, r *runPodSandboxRequest) (id string) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Fatalf("the caller that left was told %v", err)
 	}
-	s.slow = nil
-	return s.find(r.name(), "").id
+	for ctx := patient(t); ; time.Sleep(time.Millisecond) { // the creation goes on
+		if sb := s.find(r.name(), ""); sb != nil {
+			if hidden, err := s.resourceStore.Hides(ctx, crikeep.Sandbox, sb.ID()); hidden && err == nil {
+				s.slow = nil
+				return sb.ID()
+			}
+		}
+		if ctx.Err() != nil {
+			t.Fatal("it is not kept")
+		}
+	}
 }
 
-func TestCRIOInTime(t *testing.T) {
-	s := newServer(t, t.TempDir(), newDisk())
+func TestCRIOInTime(t *testing.T) { eachServer(t, crioInTime) }
+
+func crioInTime(t *testing.T, s *server) {
 	r := &runPodSandboxRequest{pod: "web"}
 	id, err := s.runPodSandbox(patient(t), r)
 	if err != nil || !s.shown(id) {
@@ -419,8 +441,9 @@ func TestCRIOInTime(t *testing.T) {
 	}
 }
 
-func TestCRIOLateIsHiddenAndHandedBack(t *testing.T) {
-	s := newServer(t, t.TempDir(), newDisk())
+func TestCRIOLateIsHiddenAndHandedBack(t *testing.T) { eachServer(t, crioLateIsHiddenAndHandedBack) }
+
+func crioLateIsHiddenAndHandedBack(t *testing.T, s *server) {
 	r := &runPodSandboxRequest{pod: "web"}
 	kept := s.late(t, r)
 	if s.shown(kept) || s.noted("nri run "+kept) {
@@ -436,8 +459,9 @@ func TestCRIOLateIsHiddenAndHandedBack(t *testing.T) {
 	}
 }
 
-func TestCRIORepetitionThatWaitsGetsIt(t *testing.T) {
-	s := newServer(t, t.TempDir(), newDisk())
+func TestCRIORepetitionThatWaitsGetsIt(t *testing.T) { eachServer(t, crioRepetitionThatWaitsGetsIt) }
+
+func crioRepetitionThatWaitsGetsIt(t *testing.T, s *server) {
 	s.slow = make(chan struct{})
 	r := &runPodSandboxRequest{pod: "web"}
 	first, cancel := context.WithCancel(patient(t))
@@ -464,8 +488,9 @@ func TestCRIORepetitionThatWaitsGetsIt(t *testing.T) {
 	}
 }
 
-func TestCRIOChangedRequestGetsItsOwn(t *testing.T) {
-	s := newServer(t, t.TempDir(), newDisk())
+func TestCRIOChangedRequestGetsItsOwn(t *testing.T) { eachServer(t, crioChangedRequestGetsItsOwn) }
+
+func crioChangedRequestGetsItsOwn(t *testing.T, s *server) {
 	kept := s.late(t, &runPodSandboxRequest{pod: "web", annotation: "blue"})
 	id, err := s.runPodSandbox(patient(t), &runPodSandboxRequest{pod: "web", annotation: "green"})
 	if err != nil || id == kept || !s.noted("removed "+kept) {
@@ -476,8 +501,9 @@ func TestCRIOChangedRequestGetsItsOwn(t *testing.T) {
 	}
 }
 
-func TestCRIOFailureFreesTheName(t *testing.T) {
-	s := newServer(t, t.TempDir(), newDisk())
+func TestCRIOFailureFreesTheName(t *testing.T) { eachServer(t, crioFailureFreesTheName) }
+
+func crioFailureFreesTheName(t *testing.T, s *server) {
 	s.broken = errors.New("runc: no space left")
 	r := &runPodSandboxRequest{pod: "web"}
 	if _, err := s.runPodSandbox(patient(t), r); err == nil || !strings.Contains(err.Error(), "no space left") {
@@ -489,8 +515,9 @@ func TestCRIOFailureFreesTheName(t *testing.T) {
 	}
 }
 
-func TestCRIORefusedByAPlugin(t *testing.T) {
-	s := newServer(t, t.TempDir(), newDisk())
+func TestCRIORefusedByAPlugin(t *testing.T) { eachServer(t, crioRefusedByAPlugin) }
+
+func crioRefusedByAPlugin(t *testing.T, s *server) {
 	patience := patient(t)
 	s.refuse = "plugin 10-quota: no"
 	r := &runPodSandboxRequest{pod: "web"}
@@ -507,52 +534,5 @@ func TestCRIORefusedByAPlugin(t *testing.T) {
 	}
 	if err != nil || !s.shown(id) || !s.noted("removed web-1") || !s.noted("nri stop web-1") || patience.Err() != nil || s.shown("web-1") {
 		t.Errorf("the same request, later: %q, %v: %v", id, err, s.log)
-	}
-}
-
-func TestCRIORestart(t *testing.T) {
-	dir, d := t.TempDir(), newDisk()
-	first := newServer(t, dir, d)
-	r := &runPodSandboxRequest{pod: "web"}
-	committed, err := first.runPodSandbox(patient(t), &runPodSandboxRequest{pod: "db"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	kept := first.late(t, r)
-	first.resourceStore.Close()
-
-	s := newServer(t, dir, d)
-	if s.shown(kept) || !s.shown(committed) {
-		t.Errorf("after the restart shown: kept %v, committed %v", s.shown(kept), s.shown(committed))
-	}
-	id, err := s.runPodSandbox(patient(t), r)
-	if id != kept || err != nil || !s.shown(id) || d.made != 2 {
-		t.Errorf("%q, %v, shown %v, made %d", id, err, s.shown(id), d.made)
-	}
-}
-
-// The process died between the state file and Finish(): storage has the sandbox, the cache knows
-// its name only.
-func TestCRIORestartBeforeTheIDWasKnown(t *testing.T) {
-	dir, d := t.TempDir(), newDisk()
-	first := newServer(t, dir, d)
-	r := &runPodSandboxRequest{pod: "web"}
-	bytes, _ := r.Marshal()
-	if id, err := first.resourceStore.GetForRequest(patient(t), crikeep.Sandbox, r.name(), bytes); id != "" || err != nil {
-		t.Fatal(id, err)
-	}
-	sb, err := first.makeSandbox(patient(t), r, resourcestore.NewResourceCleaner())
-	if err != nil {
-		t.Fatal(err)
-	}
-	first.resourceStore.Close()
-
-	s := newServer(t, dir, d)
-	if s.shown(sb.id) {
-		t.Error("shown after the restart")
-	}
-	id, err := s.runPodSandbox(patient(t), r)
-	if id != sb.id || err != nil || !s.shown(id) || d.made != 1 {
-		t.Errorf("%q, %v, shown %v, made %d times", id, err, s.shown(id), d.made)
 	}
 }

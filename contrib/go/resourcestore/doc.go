@@ -9,13 +9,21 @@
 // and does not delay others; watchers are told about the end of a creation, whatever it is; and
 // nothing that was refused is leaked.
 //
-// With Open instead of New, results survive a restart. With GetForRequest and Finish, the whole
-// request is compared instead of the name, and waiting callers get the result or the error as soon
-// as there is one. README.md has the table, and the handler.
+// With Load and a StateDir, results survive a restart. With Do, the whole request is compared
+// instead of the name, and waiting callers get the result or the error as soon as there is one.
+// README.md has the table, and the handler.
+//
+// # Two stores
+//
+// One has a database, by libcrikeep: it needs Linux, cgo and the library. The other one is Go and
+// is in memory: New opens it, and so does Open without a StateDir. Both follow crikeep-rules(7), so
+// a runtime needs no second code path for other systems, for builds without cgo, for its tests, or
+// for the time when it is switched off. Hooks and commits are the same in both. Durable says
+// whether libcrikeep is built in; the build tag no_libcrikeep leaves it out where there is cgo.
 //
 // Objects and cleaners are Go values in memory. What is known about them, and what must be undone,
-// is in crikeep's database, where crikeep(1) shows it. After a restart, Options.Recover supplies
-// the Go values again.
+// is in crikeep's database if there is one, where crikeep(1) shows it. After a restart,
+// Options.Recover supplies the Go values again.
 //
 // # Names
 //
@@ -23,10 +31,4 @@
 // k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT). Any other string is the name of a sandbox without other
 // attempts. Calls that take only a name cannot know the sandbox of a container. For them,
 // containers of one pod uid differ by name and attempt.
-//
-// # Private stores
-//
-// New creates its directory in /dev/shm if that is writable, else in the directory for temporary
-// files. Close removes it. If a process was killed, the next New removes its directory (about 200
-// KB).
 package resourcestore

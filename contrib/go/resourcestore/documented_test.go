@@ -53,35 +53,23 @@ func TestZeroCleaners(t *testing.T) {
 	if err := new(ResourceCleaner).Cleanup(); err != nil {
 		t.Error(err)
 	}
-	s := newPrivate(t)
-	if err := s.ResourceStore.Put(podName, &resource{id: "1"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	s.advance(3 * interval)
-	for end := time.Now().Add(time.Minute); s.entries() != 0 && time.Now().Before(end); s.advance(time.Second) {
-		time.Sleep(time.Millisecond)
-	}
-	if n := s.entries(); n != 0 || s.Get(podName) != "" {
-		t.Errorf("%d entries are left", n)
-	}
+	each(t, func(t *testing.T, s *ours) {
+		if err := s.ResourceStore.Put(podName, &resource{id: "1"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		s.advance(3 * interval)
+		for end := time.Now().Add(time.Minute); s.entries() != 0 && time.Now().Before(end); s.advance(time.Second) {
+			time.Sleep(time.Millisecond)
+		}
+		if n := s.entries(); n != 0 || s.Get(podName) != "" {
+			t.Errorf("%d entries are left", n)
+		}
+	})
 }
 
 func both(t *testing.T, test func(t *testing.T, s documented)) {
-	t.Run("crikeep", func(t *testing.T) { test(t, newOurs(t)) })
-	t.Run("private", func(t *testing.T) { test(t, newPrivate(t)) })
+	each(t, func(t *testing.T, s *ours) { test(t, s) })
 	t.Run("ram", func(t *testing.T) { test(t, newRAM(t)) })
-}
-
-// A store as New makes it: without Recover, and gone at Close.
-func newPrivate(t testing.TB) *ours {
-	o := &ours{t: t, clock: newClock()}
-	store, err := openPrivate(Options{TTL: 2 * interval, Logger: quiet(), now: o.clock.now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.ResourceStore = store
-	t.Cleanup(store.Close)
-	return o
 }
 
 func put(t *testing.T, s documented, name string, r *resource, c cleaner) {

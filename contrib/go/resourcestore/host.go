@@ -36,13 +36,13 @@ const destroyTimeout = time.Minute // the library's default
 // after a restart, too.
 func (h privateHost) Destroy(ctx context.Context, e crikeep.Entry) error {
 	select {
-	case <-h.s.opened:
+	case <-h.s.started:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	o := h.s.objectOf(e)
 	h.s.unname(o)
-	there, err := o.recover()
+	there, err := o.recover(ctx)
 	if err != nil {
 		return err
 	}
@@ -60,6 +60,21 @@ func (h privateHost) Destroy(ctx context.Context, e crikeep.Entry) error {
 	}
 	h.s.drop(o)
 	return nil
+}
+
+// startedHooks are told nothing before Start.
+type startedHooks struct {
+	crikeep.Hooks
+	s *ResourceStore
+}
+
+func (h startedHooks) Fire(ctx context.Context, event crikeep.HookEvent, e crikeep.Entry) (told []string, refusal string) {
+	select {
+	case <-h.s.started:
+		return h.Hooks.Fire(ctx, event, e)
+	case <-ctx.Done():
+		return nil, "the store is closing"
+	}
 }
 
 // unname frees the name of a result that is given up. A request for it then starts anew, and waits
@@ -90,7 +105,7 @@ const unfinishedPrefix = "unfinished:"
 // Inspect is called before a result is handed back, and before a container is destroyed.
 func (h durableHost) Inspect(ctx context.Context, e crikeep.Entry) (crikeep.Condition, error) {
 	o := h.s.objectOf(e)
-	there, err := o.recover()
+	there, err := o.recover(ctx)
 	switch {
 	case err != nil:
 		return crikeep.Unknown, err
@@ -143,7 +158,7 @@ func (h durableHost) List(ctx context.Context, f crikeep.Filter) ([]crikeep.Obje
 			PodNamespace: e.PodNamespace, PodUID: e.PodUID, SandboxID: e.SandboxID, ContainerName: e.ContainerName,
 			Attempt: e.Attempt}
 		if e.ID == "" {
-			if err := s.askLost(e, &object); err != nil {
+			if err := s.askLost(ctx, e, &object); err != nil {
 				return nil, err
 			}
 		}
@@ -157,7 +172,7 @@ func (h durableHost) List(ctx context.Context, f crikeep.Filter) ([]crikeep.Obje
 // askLost asks about a creation with an unknown outcome. A creation of this process is still
 // running. A creation of an earlier process is not: either its object exists, or its remains are
 // undone before its name is used again.
-func (s *ResourceStore) askLost(e crikeep.Entry, object *crikeep.Object) error {
+func (s *ResourceStore) askLost(ctx context.Context, e crikeep.Entry, object *crikeep.Object) error {
 	name := nameOf(e)
 	if rec := s.find(name, 0, false); rec != nil {
 		running := rec.turn != nil && !rec.pending
@@ -169,7 +184,7 @@ func (s *ResourceStore) askLost(e crikeep.Entry, object *crikeep.Object) error {
 	if !e.Lost || s.options.Recover == nil {
 		return nil
 	}
-	resource, cleaner, err := s.options.Recover(e.Kind, name, "")
+	resource, cleaner, err := s.options.Recover(ctx, e.Kind, name, "")
 	if err != nil {
 		return fmt.Errorf("recover %s %q: %w", e.Kind, name, err)
 	}

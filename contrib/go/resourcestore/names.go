@@ -70,15 +70,18 @@ func oddName(name string) parts {
 }
 
 // nameOf returns the name of an entry of an earlier process.
-func nameOf(e crikeep.Entry) string {
-	attempt := strconv.FormatUint(uint64(e.Attempt), 10)
+func nameOf(e crikeep.Entry) string { return partsOf(e).name() }
+
+// name is CRI-O's name.
+func (p parts) name() string {
+	attempt := strconv.FormatUint(uint64(p.attempt), 10)
 	switch {
-	case e.PodNamespace == "" && e.PodUID == e.PodName && e.Kind == crikeep.Sandbox:
-		return e.PodName
-	case e.Kind == crikeep.Sandbox:
-		return strings.Join([]string{namePrefix, e.PodName, e.PodNamespace, e.PodUID, attempt}, "_")
+	case p.namespace == "" && p.uid == p.pod && p.kind == crikeep.Sandbox:
+		return p.pod
+	case p.kind == crikeep.Sandbox:
+		return strings.Join([]string{namePrefix, p.pod, p.namespace, p.uid, attempt}, "_")
 	default:
-		return strings.Join([]string{namePrefix, e.ContainerName, e.PodName, e.PodNamespace, e.PodUID, attempt}, "_")
+		return strings.Join([]string{namePrefix, p.container, p.pod, p.namespace, p.uid, attempt}, "_")
 	}
 }
 

@@ -7,20 +7,20 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"syscall"
 	"time"
 
 	"crikeep.io/go/crikeep"
 )
 
-// Options of Open. The functions, and the steps of cleaners, may be called from any goroutine,
-// several at the same time, and before Open has returned. If they need the store, they must wait
-// for that. Open waits for Recover and List only.
+// Options of Open and Load. The functions may be called from any goroutine, several at the same
+// time. Their contexts end when the store is closed, if not earlier. Recover and List are called
+// before Load has returned, and Load waits for them. The steps of cleaners and Hooks.Fire are called
+// after Start.
 type Options struct {
-	// StateDir is the directory of the database. One process at a time owns it. "" is
-	// /run/crikeep. It should last until the next boot, as sandboxes do.
+	// StateDir is the directory of the database, /run/crikeep say, where the crikeep command
+	// looks. One process at a time owns it. It should last until the next boot, as sandboxes do.
+	// "" keeps everything in memory, and nothing survives the process. Open refuses a directory
+	// if libcrikeep is not built in: see Durable.
 	StateDir string
 	// TTL is how long a result is kept after its last request. 0 is the library's default, 10
 	// minutes.
@@ -28,7 +28,7 @@ type Options struct {
 	// DestroyTimeout is how long one pass of a cleaner may take. 0 is a minute. After that the
 	// pass is not stopped, but counts as failed.
 	DestroyTimeout time.Duration
-	// Recover is required. It returns the Go values of a resource that an earlier process made,
+	// Recover is required with a StateDir. It returns the Go values of a resource that an earlier process made,
 	// when they are needed.
 	//   - a resource, and a cleaner that undoes it: it exists and is complete;
 	//   - nil and a cleaner: it cannot be used, but something is left to undo;
@@ -37,13 +37,13 @@ type Options struct {
 	// id is "" for a creation that had not ended when the process did. Only its name is known
 	// then, and a resource must be returned only if its creation was completed. Recover may be
 	// called more than once.
-	Recover func(kind crikeep.Kind, name, id string) (IdentifiableCreatable, *ResourceCleaner, error)
+	Recover func(ctx context.Context, kind crikeep.Kind, name, id string) (IdentifiableCreatable, *ResourceCleaner, error)
 	// Alive says whether a kept resource is still usable, before it is handed back. nil: every
 	// resource counts as usable.
 	Alive func(ctx context.Context, kind crikeep.Kind, name, id string) (bool, error)
 	// Committed is called once for every resource that is handed over, after its SetCreated().
 	// It can send CRI's events. It must not wait for a call of this package.
-	Committed func(kind crikeep.Kind, name, id string)
+	Committed func(ctx context.Context, kind crikeep.Kind, name, id string)
 	// Hooks are told before a resource is handed over, and may refuse it. Later they are told
 	// about its end. Send NRI's RunPodSandbox from them. nil: none. An error of Finish or
 	// GetForRequest that Is crikeep.ErrRefused comes from them.
@@ -55,79 +55,62 @@ type Options struct {
 	// reconciles the cache with them: it forgets what is gone, and does not clean up what is in
 	// use. nil: the store lists what it knows itself.
 	List func(ctx context.Context, f crikeep.Filter) ([]crikeep.Object, error)
-	// Logger is slog.Default() if nil.
+	// Logger is slog.Default() if nil. For logrus, see package sloglogrus.
 	Logger *slog.Logger
+	// CleanupTries is how often Cleanup of a cleaner of NewCleaner tries a step. 0 means 20.
+	CleanupTries int
 
 	now     func() time.Duration // a clock for tests
 	waiting func()               // for tests: GetForRequest is about to wait
 }
 
-// Open returns a store that survives its process. Kept results are available again, and unfinished
-// clean-up continues.
+// Open is Load and Start in one.
 func Open(o Options) (*ResourceStore, error) {
+	s, err := Load(o)
+	if err == nil {
+		s.Start()
+	}
+	return s, err
+}
+
+// Start is the second half of opening a store: from now on, what was given up is cleaned up, and
+// hooks are told. Calling it again does nothing.
+func (s *ResourceStore) Start() { s.starting.Do(func() { close(s.started) }) }
+
+// Load returns a store that knows what is hidden, and that does not act yet: it cleans up nothing,
+// and tells hooks nothing, before Start. In between a runtime shows what is not hidden, and starts
+// what the hooks need, NRI say, so that plugins are synchronised with all that runs.
+//
+// A store with a StateDir survives its process: kept results are available again,
+// and unfinished clean-up continues. One without is in memory. All else is the same in both: hooks,
+// commits, what is compared and what is waited for.
+func Load(o Options) (*ResourceStore, error) {
+	if o.StateDir == "" {
+		return newInMemory(o), nil
+	}
 	if o.Recover == nil {
 		return nil, errors.New("resourcestore: there is no Options.Recover: nobody could hand back what is found")
 	}
 	s := newStore(o)
 	s.durable = true
 	if err := s.open(o.StateDir); err != nil {
-		return nil, err
+		s.cancel()
+		return nil, fmt.Errorf("resourcestore: %w", err)
 	}
 	return s, nil
 }
 
-// openPrivate returns a store that does not survive its process.
-func openPrivate(o Options) (*ResourceStore, error) {
-	dir, err := privateDir()
-	if err != nil {
-		return nil, err
-	}
+func newInMemory(o Options) *ResourceStore {
 	s := newStore(o)
-	s.private = dir
-	if err := s.open(dir); err != nil {
-		_ = os.RemoveAll(dir)
-		return nil, err
-	}
-	return s, nil
-}
-
-const privateName = "crikeep-store-"
-
-func privateDir() (string, error) {
-	var dir string
-	var err error
-	for _, base := range []string{"/dev/shm", os.TempDir()} {
-		removeLeft(base)
-		if dir, err = os.MkdirTemp(base, privateName); err == nil {
-			break
-		}
-	}
-	return dir, err
-}
-
-// removeLeft removes the private directories of killed processes. The library locks a directory as
-// long as it owns it, and writes the file owner once it has the lock. A directory without that file
-// may be about to be used.
-func removeLeft(base string) {
-	dirs, _ := filepath.Glob(filepath.Join(base, privateName+"*"))
-	for _, dir := range dirs {
-		f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
-		if err != nil {
-			continue
-		}
-		var st syscall.Stat_t
-		ours := syscall.Fstat(int(f.Fd()), &st) == nil && int(st.Uid) == os.Geteuid()
-		if _, err = os.Lstat(filepath.Join(dir, "owner")); ours && err == nil &&
-			syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-			_ = os.RemoveAll(dir)
-		}
-		_ = f.Close()
-	}
+	s.cache = newMemory(s.options, s.host(), s.log)
+	close(s.opened)
+	return s
 }
 
 func newStore(o Options) *ResourceStore {
 	s := &ResourceStore{
 		opened:  make(chan struct{}),
+		started: make(chan struct{}),
 		options: o,
 		log:     o.Logger,
 		names:   make(map[string]*record),
@@ -138,68 +121,30 @@ func newStore(o Options) *ResourceStore {
 		s.log = slog.Default()
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if o.Hooks != nil {
+		s.options.Hooks = startedHooks{o.Hooks, s}
+	}
 	return s
 }
 
 func (s *ResourceStore) open(dir string) error {
-	cache, err := crikeep.Open(crikeep.Options{
-		StateDir:       dir,
-		Host:           s.host(),
-		Hooks:          s.options.Hooks,
-		Logger:         s.libraryLog(),
-		TTL:            s.options.TTL,
-		DestroyTimeout: s.options.DestroyTimeout,
-		Now:            s.options.now,
-		// CRI-O takes a pod's annotations from the sandbox when it creates a container. A
-		// sandbox with old ones would pass them on.
-		OnAnnotationChange: crikeep.AnnotationEvict,
-	})
+	cache, err := s.openDurable(dir)
 	if err != nil {
-		s.cancel()
-		return fmt.Errorf("resourcestore: %w", err)
+		return err
 	}
 	s.cache = cache
 	close(s.opened)
-	if s.durable {
-		s.restore()
-		if !s.reconciled(reconcileWait) {
-			s.log.Warn("nobody can tell yet what became of earlier resources; creations wait for it")
-			go func() {
-				if s.reconciled(forever) {
-					s.restore()
-				}
-			}()
-		}
-		s.restore()
+	s.restore()
+	if !s.reconciled(reconcileWait) {
+		s.log.Warn("nobody can tell yet what became of earlier resources; creations wait for it")
+		go func() {
+			if s.reconciled(forever) {
+				s.restore()
+			}
+		}()
 	}
+	s.restore()
 	return nil
-}
-
-// libraryLog is for the library's own lines. CRI-O's store logs nothing about a successful
-// creation, and for the library a Delete only means that no result came. So these lines are left
-// out if nobody can read the database.
-func (s *ResourceStore) libraryLog() *slog.Logger {
-	if s.private == "" {
-		return s.log
-	}
-	return slog.New(atLeast{s.log.Handler(), slog.LevelWarn})
-}
-
-// atLeast is a handler of lines from a level on.
-type atLeast struct {
-	slog.Handler
-	level slog.Level
-}
-
-func (h atLeast) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= h.level && h.Handler.Enabled(ctx, level)
-}
-
-func (h atLeast) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return atLeast{h.Handler.WithAttrs(attrs), h.level}
-}
-func (h atLeast) WithGroup(name string) slog.Handler {
-	return atLeast{h.Handler.WithGroup(name), h.level}
 }
 
 const (

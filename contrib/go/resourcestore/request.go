@@ -5,7 +5,6 @@ package resourcestore
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"crikeep.io/go/crikeep"
 )
@@ -41,7 +40,7 @@ func (s *ResourceStore) getForRequest(ctx context.Context, kind crikeep.Kind, na
 	s.makeWay(name, partsOfRequest(kind, request))
 	turn, err := s.cache.Begin(ctx, crikeep.Request{Kind: kind, Bytes: request})
 	if err != nil {
-		return "", fmt.Errorf("%s %q: %w", kind, name, err)
+		return "", err
 	}
 	outcome := turn.Outcome()
 	if outcome == crikeep.Wait {
@@ -50,7 +49,7 @@ func (s *ResourceStore) getForRequest(ctx context.Context, kind crikeep.Kind, na
 		}
 		if outcome, err = turn.Wait(ctx); err != nil {
 			turn.Close()
-			return "", fmt.Errorf("%s %q: %w", kind, name, err)
+			return "", err
 		}
 	}
 	switch outcome {
@@ -69,7 +68,7 @@ func (s *ResourceStore) getForRequest(ctx context.Context, kind crikeep.Kind, na
 		return s.deliver(ctx, kind, name, turn)
 	default:
 		turn.Close()
-		return "", fmt.Errorf("%s %q: %w", kind, name, tooLate(ctx))
+		return "", tooLate(ctx)
 	}
 }
 
@@ -96,11 +95,11 @@ func tooLate(ctx context.Context) error {
 }
 
 // deliver hands over a committed result and ends the turn.
-func (s *ResourceStore) deliver(ctx context.Context, kind crikeep.Kind, name string, turn *crikeep.Turn) (string, error) {
-	defer turn.Close()
+func (s *ResourceStore) deliver(ctx context.Context, kind crikeep.Kind, name string, turn turn) (string, error) {
 	reply, err := turn.Reply()
 	if err != nil {
-		return "", fmt.Errorf("%q: %w", name, err)
+		turn.Close()
+		return "", err
 	}
 	o := s.hiddenObject(kind, reply.ID)
 	delivered := ctx.Err() == nil
@@ -109,10 +108,18 @@ func (s *ResourceStore) deliver(ctx context.Context, kind crikeep.Kind, name str
 			o.show()
 		}
 	}
-	s.warn(turn.Answered(delivered), "answer", name)
 	if !delivered {
+		s.warn(turn.Answered(false), "answer", name)
+		turn.Close()
 		return "", ctx.Err()
 	}
+	// That the answer has arrived is noted when it does, while the caller reads it.
+	go func() {
+		if err := turn.Answered(true); !errors.Is(err, crikeep.ErrNotFound) && !errors.Is(err, crikeep.ErrState) {
+			s.warn(err, "answer", name) // or it was removed in the meantime
+		}
+		turn.Close()
+	}()
 	if o != nil {
 		s.delivered(name, o)
 	}
@@ -174,7 +181,7 @@ func (s *ResourceStore) Finish(ctx context.Context, name string, r IdentifiableC
 		if err == nil {
 			err = tooLate(ctx)
 		}
-		return "", fmt.Errorf("finish %q: %w", name, err)
+		return "", err
 	}
 	rec.turn = nil // ended below: the library now hands over the object or destroys it
 	rec.wake()
@@ -185,7 +192,7 @@ func (s *ResourceStore) Finish(ctx context.Context, name string, r IdentifiableC
 			if err == nil {
 				err = tooLate(ctx)
 			}
-			return "", fmt.Errorf("finish %q: %w", name, err)
+			return "", err
 		}
 	}
 	id, err = s.deliver(ctx, o.kind, name, turn)
@@ -196,56 +203,63 @@ func (s *ResourceStore) Finish(ctx context.Context, name string, r IdentifiableC
 }
 
 // Fail ends a creation that failed. All calls that wait for it in GetForRequest get the error, and
-// watchers are signalled. Clean up first: the name is free from now on.
-func (s *ResourceStore) Fail(name string, why error) {
+// watchers are signalled. Clean up first: the name is free from now on. It is done also if ctx is
+// over, as in the other calls that report what has happened: ctx is for the log. An error says that
+// the store did not note it.
+func (s *ResourceStore) Fail(ctx context.Context, name string, why error) error {
 	rec := s.find(name, 0, false)
 	if rec == nil {
-		return
+		return nil
 	}
 	defer rec.mu.Unlock()
 	if rec.object != nil {
-		return // the creation has not failed
+		return nil // the creation has not failed
 	}
+	var err error
 	if rec.turn != nil && !rec.pending {
 		if !crikeep.Ends(why) { // mostly an inner deadline: the library would ask whether the creation continues
 			why = &crikeep.StatusError{GRPC: grpcUnknown, Message: why.Error()}
 		}
-		s.warn(rec.turn.Fail(why), "fail", name)
+		err = s.said(ctx, rec.turn.Fail(why), "fail", name)
 	}
 	s.forget(rec)
+	return err
+}
+
+// said logs an error of a call that reports what has happened, and returns it.
+func (s *ResourceStore) said(ctx context.Context, err error, what, name string) error {
+	if err != nil && !errors.Is(err, crikeep.ErrClosed) {
+		s.log.WarnContext(ctx, what, "name", name, "error", err)
+	}
+	return err
 }
 
 // Hides says whether a resource was created but not handed over. Leave it out of lists, statuses,
-// statistics, metrics and events. Hides does not know resources that are still being created.
-func (s *ResourceStore) Hides(kind crikeep.Kind, id string) bool {
+// statistics, metrics and events. Hides does not know resources that are still being created. After
+// an error it is not known.
+func (s *ResourceStore) Hides(_ context.Context, kind crikeep.Kind, id string) (bool, error) {
 	if o := s.object(kind, id); o != nil {
 		o.mu.Lock()
 		shown, detached := o.shown, o.detached
 		o.mu.Unlock()
 		if !shown || detached {
-			return !detached
+			return !detached, nil
 		}
 	}
 	// It was handed over, perhaps in vain: a container is then hidden again. Or it is unknown
 	// here, because List has just found it.
-	view, err := s.cache.View()
-	if err != nil {
-		return false
-	}
-	defer view.Close()
-	hidden, err := view.Hides(crikeep.Object{Kind: kind, ID: id})
-	return err == nil && hidden
+	return s.cache.Hides(kind, id)
 }
 
 // StopSandbox must be called before a sandbox is stopped. Its kept results are given up. From now
 // on, creations in it are refused, whether they have begun or are requested with GetForRequest.
-func (s *ResourceStore) StopSandbox(id string) {
-	s.warn(s.cache.SandboxStopping(id), "stop", id)
+func (s *ResourceStore) StopSandbox(ctx context.Context, id string) error {
+	return s.said(ctx, s.cache.SandboxStopping(id), "stop", id)
 }
 
 // Removed must be called when a resource was removed by its own call. Nothing of it is left to
 // clean up: if the store still keeps it, its cleaner never runs.
-func (s *ResourceStore) Removed(kind crikeep.Kind, id string) {
+func (s *ResourceStore) Removed(ctx context.Context, kind crikeep.Kind, id string) error {
 	o := s.object(kind, id)
 	if o != nil {
 		o.detach()
@@ -263,7 +277,8 @@ func (s *ResourceStore) Removed(kind crikeep.Kind, id string) {
 	} else if o != nil {
 		s.drop(o)
 	}
-	if !errors.Is(err, crikeep.ErrNotFound) { // created before the store existed
-		s.warn(err, "removed", id)
+	if errors.Is(err, crikeep.ErrNotFound) { // created before the store existed
+		return nil
 	}
+	return s.said(ctx, err, "removed", id)
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -57,15 +56,16 @@ var ErrExists = errors.New("the store has an entry of this name already")
 // ResourceStore keeps results whose caller is gone, until they are requested again. Its methods may
 // be called from any goroutine.
 type ResourceStore struct {
-	cache   *crikeep.Cache
-	opened  chan struct{} // closed when cache is set: the library makes calls before Open has returned
-	options Options
-	log     *slog.Logger
-	private string // a directory to remove at Close
-	durable bool
-	ctx     context.Context // for clean-up outside of the library
-	cancel  context.CancelFunc
-	closing sync.Once
+	cache    engine
+	opened   chan struct{} // closed when cache is set: the library makes calls before Open has returned
+	started  chan struct{} // closed by Start: nothing is cleaned up before
+	starting sync.Once
+	options  Options
+	log      *slog.Logger
+	durable  bool
+	ctx      context.Context // for clean-up outside of the library
+	cancel   context.CancelFunc
+	closing  sync.Once
 
 	mu      sync.Mutex // guards the members below; never held during a call
 	names   map[string]*record
@@ -83,7 +83,7 @@ type record struct {
 
 	mu       sync.Mutex
 	gone     bool // removed from the map: look again
-	turn     *crikeep.Turn
+	turn     turn
 	pending  bool // turn: the creation has begun, but an object of the same name must go first
 	passed   bool // the kubelet moved on before the library began it: ignore later calls of its handler
 	explicit bool // begun by GetForRequest: it is ended by an explicit call, and remembered until Removed
@@ -120,21 +120,18 @@ func New() *ResourceStore {
 	return NewWithTimeout(defaultTimeout)
 }
 
-// NewWithTimeout returns a store in a private directory, which is in memory if the system has such
-// a place. The store does not survive the process; see Open. A result is cleaned up twice the
-// timeout after its last request. NewWithTimeout panics if it cannot make a directory, because it
-// returns no error.
+// NewWithTimeout returns a store in memory: Open without a StateDir. A result is cleaned up twice
+// the timeout after its last request. Nothing is opened and no goroutine begins before something
+// has to be done.
 func NewWithTimeout(timeout time.Duration) *ResourceStore {
-	store, err := openPrivate(Options{TTL: 2 * timeout})
-	if err != nil {
-		panic(fmt.Sprintf("resourcestore: %v", err))
-	}
-	return store
+	s := newInMemory(Options{TTL: 2 * timeout})
+	s.Start()
+	return s
 }
 
-// Close ends the store. The next Open finds its results. A store of New forgets them, as CRI-O's
-// does. Nothing is cleaned up any more, and calls that wait in GetForRequest get an error that Is
-// crikeep.ErrClosed.
+// Close ends the store. The next Open finds the results of one with a StateDir; those of a store in
+// memory are forgotten, as CRI-O's are. Nothing is cleaned up any more, and calls that wait in
+// GetForRequest get an error that Is crikeep.ErrClosed.
 func (s *ResourceStore) Close() {
 	s.closing.Do(func() {
 		s.cancel()
@@ -142,11 +139,6 @@ func (s *ResourceStore) Close() {
 			s.log.Warn("closing the resource store", "error", err)
 		}
 		s.abandon()
-		if s.private != "" {
-			if err := os.RemoveAll(s.private); err != nil {
-				s.log.Warn("removing a private resource store", "error", err)
-			}
-		}
 	})
 }
 
@@ -285,6 +277,7 @@ func (s *ResourceStore) sweep() {
 // add registers a result before the library is told about it, because the library may ask about it
 // at once.
 func (s *ResourceStore) add(rec *record, r IdentifiableCreatable, c *ResourceCleaner) (*object, error) {
+	c.adopt(s.log)
 	o := &object{store: s, objectID: objectID{rec.parts.kind, r.ID()}, name: rec.name, recovered: true, resource: r,
 		cleaner: c}
 	s.mu.Lock()
@@ -343,7 +336,7 @@ func (s *ResourceStore) drop(o *object) {
 
 // recover asks once for the Go values of what an earlier process left, and again if that failed. It
 // returns false if nothing is left.
-func (o *object) recover() (bool, error) {
+func (o *object) recover(ctx context.Context) (bool, error) {
 	o.asking.Lock()
 	defer o.asking.Unlock()
 	o.mu.Lock()
@@ -361,12 +354,13 @@ func (o *object) recover() (bool, error) {
 	if strings.HasPrefix(id, unfinishedPrefix) { // List named it in an earlier process
 		id = ""
 	}
-	resource, cleaner, err := o.store.options.Recover(o.kind, o.name, id)
+	resource, cleaner, err := o.store.options.Recover(ctx, o.kind, o.name, id)
 	if err != nil {
 		return false, fmt.Errorf("recover %s %q: %w", o.kind, o.name, err)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	cleaner.adopt(o.store.log)
 	o.resource, o.cleaner, o.recovered = resource, cleaner, true
 	return resource != nil || cleaner != nil, nil
 }
@@ -386,7 +380,7 @@ func (o *object) show() {
 		}
 		o.setShown(true) // before its events, or they would be those of a hidden object
 		if o.store.options.Committed != nil {
-			o.store.options.Committed(o.kind, o.name, o.id)
+			o.store.options.Committed(o.store.ctx, o.kind, o.name, o.id)
 		}
 	})
 	o.setShown(true)
@@ -478,7 +472,7 @@ func (s *ResourceStore) begin(ctx context.Context, rec *record) error {
 
 // await waits with a turn that an object of the same name blocks, mostly an earlier attempt that is
 // being destroyed.
-func (s *ResourceStore) await(rec *record, turn *crikeep.Turn) {
+func (s *ResourceStore) await(rec *record, turn turn) {
 	outcome, err := turn.Wait(s.ctx)
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
@@ -582,6 +576,25 @@ func (s *ResourceStore) WatcherForResource(name string) (watcher chan struct{}, 
 		s.hold(rec)
 	}
 	return watcher, stage
+}
+
+// Stage returns the stage of a creation, or StageUnknown. Unlike WatcherForResource it leaves
+// nothing behind, and no result lives longer because of it.
+func (s *ResourceStore) Stage(name string) string {
+	rec := s.find(name, 0, false)
+	if rec == nil {
+		return StageUnknown
+	}
+	defer rec.mu.Unlock()
+	if rec.stage == "" {
+		return StageUnknown
+	}
+	return rec.stage
+}
+
+// NewCleaner returns an empty cleaner with the logger and the tries of the store.
+func (s *ResourceStore) NewCleaner() *ResourceCleaner {
+	return &ResourceCleaner{tries: max(s.options.CleanupTries, 0), log: s.log}
 }
 
 // Put stores a resource whose caller is gone, with its cleaner. If a call waits for it in

@@ -3,15 +3,12 @@
 package resourcestore
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -72,16 +69,6 @@ func TestPartsOfBrokenRequests(t *testing.T) {
 	}
 }
 
-func TestOpenErrors(t *testing.T) {
-	if _, err := Open(Options{StateDir: stateDir(t)}); err == nil {
-		t.Error("opened without Recover")
-	}
-	o := newOurs(t)
-	if _, err := Open(Options{StateDir: o.dir, Recover: o.recover, Logger: quiet()}); !errors.Is(err, crikeep.ErrOwned) {
-		t.Errorf("opened twice: %v", err)
-	}
-}
-
 // ---- what a request can hear --------------------------------------------------------------------
 
 func begin(t *testing.T, s *ours, kind crikeep.Kind, name string, request []byte) {
@@ -105,7 +92,10 @@ func wait(s *ours, kind crikeep.Kind, name string, request []byte) chan answer {
 }
 
 func TestCommittedConflictsWithOtherContents(t *testing.T) {
-	s := newOurs(t)
+	each(t, testCommittedConflictsWithOtherContents)
+}
+
+func testCommittedConflictsWithOtherContents(t *testing.T, s *ours) {
 	begin(t, s, crikeep.Sandbox, podName, podRequest(0, "a"))
 	if id, err := s.Finish(context.Background(), podName, &resource{id: "1"}, nil); id != "1" || err != nil {
 		t.Fatalf("%q, %v", id, err)
@@ -120,14 +110,15 @@ func TestCommittedConflictsWithOtherContents(t *testing.T) {
 	if !errors.Is(err, crikeep.ErrConflict) {
 		t.Errorf("another request got %v", err)
 	}
-	s.Removed(crikeep.Sandbox, "1")
+	s.Removed(context.Background(), crikeep.Sandbox, "1")
 	if n := s.entries(); n != 0 {
 		t.Errorf("%d entries are left", n)
 	}
 }
 
-func TestDeleteLetsAWaiterTakeOver(t *testing.T) {
-	s := newOurs(t)
+func TestDeleteLetsAWaiterTakeOver(t *testing.T) { each(t, testDeleteLetsAWaiterTakeOver) }
+
+func testDeleteLetsAWaiterTakeOver(t *testing.T, s *ours) {
 	begin(t, s, crikeep.Sandbox, podName, podRequest(0, "a"))
 	got := wait(s, crikeep.Sandbox, podName, podRequest(0, "a"))
 	s.Delete(podName)
@@ -139,8 +130,9 @@ func TestDeleteLetsAWaiterTakeOver(t *testing.T) {
 	}
 }
 
-func TestPutGoesStraightToAWaiter(t *testing.T) {
-	s := newOurs(t)
+func TestPutGoesStraightToAWaiter(t *testing.T) { each(t, testPutGoesStraightToAWaiter) }
+
+func testPutGoesStraightToAWaiter(t *testing.T, s *ours) {
 	begin(t, s, crikeep.Sandbox, podName, podRequest(0, "a"))
 	s.SetStageForResource(context.Background(), podName, "sandbox creating")
 	got := wait(s, crikeep.Sandbox, podName, podRequest(0, "a"))
@@ -158,8 +150,9 @@ func TestPutGoesStraightToAWaiter(t *testing.T) {
 }
 
 // Begun with the old calls: nobody will say that it was removed.
-func TestFinishOfANameIsForgotten(t *testing.T) {
-	s := newOurs(t)
+func TestFinishOfANameIsForgotten(t *testing.T) { each(t, testFinishOfANameIsForgotten) }
+
+func testFinishOfANameIsForgotten(t *testing.T, s *ours) {
 	s.SetStageForResource(context.Background(), podName, "sandbox creating")
 	r := &resource{id: "1"}
 	if id, err := s.Finish(context.Background(), podName, r, nil); id != "1" || err != nil || r.created.Load() != 1 {
@@ -171,8 +164,9 @@ func TestFinishOfANameIsForgotten(t *testing.T) {
 }
 
 // Put came between a Get that found nothing and the watcher.
-func TestWatcherAfterPut(t *testing.T) {
-	s := newPrivate(t)
+func TestWatcherAfterPut(t *testing.T) { each(t, testWatcherAfterPut) }
+
+func testWatcherAfterPut(t *testing.T, s *ours) {
 	put(t, s, podName, &resource{id: "1"}, s.newCleaner())
 	if watcher, _ := s.WatcherForResource(podName); !signalled(watcher) {
 		t.Error("not signalled")
@@ -180,8 +174,9 @@ func TestWatcherAfterPut(t *testing.T) {
 }
 
 // What the library does not take at all is cleaned up: one pod uid has one name.
-func TestRefusedByTheLibraryIsCleaned(t *testing.T) {
-	s := newPrivate(t)
+func TestRefusedByTheLibraryIsCleaned(t *testing.T) { each(t, testRefusedByTheLibraryIsCleaned) }
+
+func testRefusedByTheLibraryIsCleaned(t *testing.T, s *ours) {
 	put(t, s, "k8s_a_ns_uid_0", &resource{id: "1"}, s.newCleaner())
 	cleaned := make(chan struct{})
 	c := s.newCleaner()
@@ -199,11 +194,12 @@ func TestRefusedByTheLibraryIsCleaned(t *testing.T) {
 }
 
 // A handler that fails by a deadline of its own has failed for certain: it has cleaned up.
-func TestFailByAnInnerDeadline(t *testing.T) {
-	s := newOurs(t)
+func TestFailByAnInnerDeadline(t *testing.T) { each(t, testFailByAnInnerDeadline) }
+
+func testFailByAnInnerDeadline(t *testing.T, s *ours) {
 	begin(t, s, crikeep.Sandbox, podName, podRequest(0, "a"))
 	got := wait(s, crikeep.Sandbox, podName, podRequest(0, "a"))
-	s.Fail(podName, fmt.Errorf("CNI: %w", context.DeadlineExceeded))
+	s.Fail(context.Background(), podName, fmt.Errorf("CNI: %w", context.DeadlineExceeded))
 	a := <-got
 	var status *crikeep.StatusError
 	if !errors.As(a.err, &status) || !strings.HasPrefix(status.Message, "CNI: ") || status.GRPC != grpcUnknown {
@@ -216,8 +212,9 @@ func TestFailByAnInnerDeadline(t *testing.T) {
 
 // A creation may take longer than the library believes. As long as its handler runs nobody makes
 // another.
-func TestSlowCreationIsNotMadeTwice(t *testing.T) {
-	s := newOurs(t)
+func TestSlowCreationIsNotMadeTwice(t *testing.T) { each(t, testSlowCreationIsNotMadeTwice) }
+
+func testSlowCreationIsNotMadeTwice(t *testing.T, s *ours) {
 	begin(t, s, crikeep.Sandbox, podName, podRequest(0, "a"))
 	got := wait(s, crikeep.Sandbox, podName, podRequest(0, "a"))
 	for i := 0; i < 40; i++ {
@@ -233,8 +230,9 @@ func TestSlowCreationIsNotMadeTwice(t *testing.T) {
 	}
 }
 
-func TestSlowCreationIsTaken(t *testing.T) {
-	s := newOurs(t)
+func TestSlowCreationIsTaken(t *testing.T) { each(t, testSlowCreationIsTaken) }
+
+func testSlowCreationIsTaken(t *testing.T, s *ours) {
 	for i := 0; i < 40; i++ {
 		s.SetStageForResource(context.Background(), podName, "sandbox network creation")
 		s.advance(interval)
@@ -246,24 +244,9 @@ func TestSlowCreationIsTaken(t *testing.T) {
 	}
 }
 
-// An answer to List that the library had no use for is forgotten with its entry.
-func TestFoundAndNotWanted(t *testing.T) {
-	s := newOurs(t)
-	s.found(crikeep.Entry{Number: 1, Kind: crikeep.Sandbox}, "1", podName, &resource{id: "1"}, nil)
-	s.found(crikeep.Entry{Number: 2, Kind: crikeep.Sandbox}, "2", podNameOf(1), &resource{id: "2"}, nil)
-	s.unfind([]crikeep.Entry{{Number: 2}})
-	if s.hiddenObject(crikeep.Sandbox, "1") != nil || s.hiddenObject(crikeep.Sandbox, "2") == nil {
-		t.Error("the wrong one was forgotten")
-	}
-	s.found(crikeep.Entry{Number: 3, Kind: crikeep.Sandbox}, "3", podNameOf(2), &resource{id: "3"}, nil)
-	host := durableHost{privateHost{s.ResourceStore}}
-	if _, err := host.List(context.Background(), crikeep.Filter{Kind: crikeep.Sandbox}); err != nil || len(s.lost) != 0 {
-		t.Errorf("%v; %d are left after the next List", err, len(s.lost))
-	}
-}
+func TestSupersededIsUndone(t *testing.T) { each(t, testSupersededIsUndone) }
 
-func TestSupersededIsUndone(t *testing.T) {
-	s := newOurs(t)
+func testSupersededIsUndone(t *testing.T, s *ours) {
 	begin(t, s, crikeep.Sandbox, podNameOf(0), podRequest(0, "a"))
 	waiter := wait(s, crikeep.Sandbox, podNameOf(0), podRequest(0, "a"))
 	undone := make(chan struct{})
@@ -290,8 +273,9 @@ func TestSupersededIsUndone(t *testing.T) {
 	}
 }
 
-func TestStopSandbox(t *testing.T) {
-	s := newOurs(t)
+func TestStopSandbox(t *testing.T) { each(t, testStopSandbox) }
+
+func testStopSandbox(t *testing.T, s *ours) {
 	undone := make(chan struct{})
 	if err := late(s, crikeep.Container, ctrName, ctrRequest("s1", "nginx"), &resource{id: "1"}, func() error {
 		close(undone)
@@ -299,7 +283,7 @@ func TestStopSandbox(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	s.StopSandbox("s1")
+	s.StopSandbox(context.Background(), "s1")
 	<-undone
 	_, err := s.GetForRequest(context.Background(), crikeep.Container, ctrName, ctrRequest("s1", "nginx"))
 	if !errors.Is(err, crikeep.ErrPrecondition) {
@@ -307,8 +291,9 @@ func TestStopSandbox(t *testing.T) {
 	}
 }
 
-func TestCloseWakesWhoWaits(t *testing.T) {
-	s := newOurs(t)
+func TestCloseWakesWhoWaits(t *testing.T) { each(t, testCloseWakesWhoWaits) }
+
+func testCloseWakesWhoWaits(t *testing.T, s *ours) {
 	begin(t, s, crikeep.Sandbox, podName, podRequest(0, "a"))
 	got := wait(s, crikeep.Sandbox, podName, podRequest(0, "a"))
 	s.Close()
@@ -323,19 +308,20 @@ func TestCloseWakesWhoWaits(t *testing.T) {
 	if _, err := s.Finish(context.Background(), podName, &resource{id: "1"}, nil); err == nil {
 		t.Error("finished after Close")
 	}
-	s.Fail(podName, errors.New("boom"))
+	s.Fail(context.Background(), podName, errors.New("boom"))
 	s.Delete(podName)
-	s.Removed(crikeep.Sandbox, "1")
-	s.StopSandbox("1")
-	s.Hides(crikeep.Sandbox, "1")
+	s.Removed(context.Background(), crikeep.Sandbox, "1")
+	s.StopSandbox(context.Background(), "1")
+	s.hides(crikeep.Sandbox, "1")
 	if id := s.Get(podName); id != "" {
 		t.Errorf("Get: %q", id)
 	}
 }
 
 // A dead one that its maker takes care of is not the store's any more.
-func TestDeleteOfADeadOne(t *testing.T) {
-	s := newOurs(t)
+func TestDeleteOfADeadOne(t *testing.T) { each(t, testDeleteOfADeadOne) }
+
+func testDeleteOfADeadOne(t *testing.T, s *ours) {
 	if err := late(s, crikeep.Sandbox, podName, podRequest(0, "a"), &resource{id: "1"}, func() error {
 		t.Error("was cleaned up")
 		return nil
@@ -344,7 +330,7 @@ func TestDeleteOfADeadOne(t *testing.T) {
 	}
 	s.kill("1")
 	s.Delete(podName)
-	if s.Hides(crikeep.Sandbox, "1") {
+	if s.hides(crikeep.Sandbox, "1") {
 		t.Error("hidden after Delete")
 	}
 	if n := s.entries(); n != 0 {
@@ -353,8 +339,9 @@ func TestDeleteOfADeadOne(t *testing.T) {
 }
 
 // What was removed is forgotten at once, not when its time has come.
-func TestRemovedIsForgotten(t *testing.T) {
-	s := newOurs(t)
+func TestRemovedIsForgotten(t *testing.T) { each(t, testRemovedIsForgotten) }
+
+func testRemovedIsForgotten(t *testing.T, s *ours) {
 	if err := late(s, crikeep.Container, ctrName, ctrRequest("s1", "nginx"), &resource{id: "1"}, func() error {
 		t.Error("was cleaned up")
 		return nil
@@ -370,8 +357,9 @@ func TestRemovedIsForgotten(t *testing.T) {
 }
 
 // Who watched and never came back does not keep a result for ever.
-func TestWatchersHoldEnds(t *testing.T) {
-	s := newPrivate(t)
+func TestWatchersHoldEnds(t *testing.T) { each(t, testWatchersHoldEnds) }
+
+func testWatchersHoldEnds(t *testing.T, s *ours) {
 	s.SetStageForResource(context.Background(), podName, "sandbox creating")
 	s.WatcherForResource(podName)
 	cleaned := make(chan struct{}, 1)
@@ -484,15 +472,10 @@ func TestStepThatPanicsHasFailed(t *testing.T) {
 }
 
 // A step that hangs is begun once, however often its time is over, and holds nobody up.
-func TestHangingStepIsBegunOnce(t *testing.T) {
-	o := &ours{t: t, clock: newClock()}
-	store, err := openPrivate(Options{TTL: 2 * interval, DestroyTimeout: 20 * time.Millisecond, Logger: quiet(),
-		now: o.clock.now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.ResourceStore = store
-	defer o.Close()
+func TestHangingStepIsBegunOnce(t *testing.T) { each(t, hangingStepIsBegunOnce) }
+
+func hangingStepIsBegunOnce(t *testing.T, o *ours) {
+	o.reopen(Options{DestroyTimeout: 20 * time.Millisecond, Recover: o.recover})
 	var begun atomic.Int32
 	release, done, other := make(chan struct{}), make(chan struct{}, 1), make(chan struct{}, 1)
 	c := NewResourceCleaner()
@@ -526,221 +509,23 @@ func TestHangingStepIsBegunOnce(t *testing.T) {
 	}
 }
 
-// ---- another life -------------------------------------------------------------------------------
-
-const (
-	childEnv     = "RESOURCESTORE_TEST_DIR"
-	childPrivate = "private"
-)
-
-// The child of TestKilledProcess: it leaves one resource kept and three unfinished, and is killed.
-// That of TestLeftPrivateDirectory leaves a directory.
-func TestChild(t *testing.T) {
-	dir := os.Getenv(childEnv)
-	switch dir {
-	case "":
-		return
-	case childPrivate:
-		fmt.Println(New().private)
-		select {}
-	}
-	s, err := Open(Options{StateDir: dir, Logger: quiet(),
-		Recover: func(crikeep.Kind, string, string) (IdentifiableCreatable, *ResourceCleaner, error) {
-			return nil, nil, nil
-		}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := uint32(0); i < 4; i++ {
-		name, request := victim(i)
-		if id, err := s.GetForRequest(context.Background(), crikeep.Sandbox, name, request); id != "" || err != nil {
-			t.Fatalf("%q, %v", id, err)
-		}
-		s.SetStageForResource(context.Background(), name, "sandbox network creation")
-	}
-	name, _ := victim(0)
-	if err := s.Put(name, &resource{id: "kept"}, NewResourceCleaner()); err != nil {
-		t.Fatal(err)
-	}
-	fmt.Println("ready")
-	select {}
-}
-
-func victim(i uint32) (name string, request []byte) {
-	p := parts{kind: crikeep.Sandbox, pod: fmt.Sprintf("p%d", i), namespace: "ns", uid: fmt.Sprintf("uid%d", i)}
-	return fmt.Sprintf("k8s_p%d_ns_uid%d_0", i, i), p.request()
-}
-
-// startChild runs TestChild in a process of its own; what its first line says comes back once it
-// has been said.
-func startChild(t *testing.T, what string) (child *exec.Cmd, line string) {
-	child = exec.Command(os.Args[0], "-test.run=^TestChild$")
-	child.Env = append(os.Environ(), childEnv+"="+what)
-	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { // where the test has not come to it
-		child.Process.Kill()
-		child.Wait()
-	})
-	if line, err = bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Fatalf("the child said %q, %v", line, err)
-	}
-	return child, line
-}
-
-func TestKilledProcess(t *testing.T) {
-	dir := stateDir(t)
-	child, line := startChild(t, dir)
-	if line != "ready\n" {
-		t.Fatalf("the child said %q", line)
-	}
-	child.Process.Kill()
-	child.Wait()
-
-	var asked sync.Map
-	undone := make(chan string, 4)
-	failures := atomic.Int32{}
-	recover := func(_ crikeep.Kind, name, id string) (IdentifiableCreatable, *ResourceCleaner, error) {
-		asked.Store(name+" "+id, true)
-		undo := NewResourceCleaner()
-		undo.Add(context.Background(), "undo", func() error { undone <- name; return nil })
-		switch name[len("k8s_")] {
-		case 'p':
-		default:
-			t.Errorf("asked for %q", name)
-		}
-		switch name[len("k8s_p")] {
-		case '0': // kept, and the first answer is not known yet
-			if failures.Add(1) == 1 {
-				return nil, nil, errors.New("not loaded yet")
-			}
-			return &resource{id: "kept"}, undo, nil
-		case '1': // had come to its end, as its state file says
-			return &resource{id: "whole"}, undo, nil
-		case '2': // was in the middle
-			return nil, undo, nil
-		default: // had not begun
-			return nil, nil, nil
-		}
-	}
-	s, err := Open(Options{StateDir: dir, Logger: quiet(), Recover: recover})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if !s.Hides(crikeep.Sandbox, "kept") || !s.Hides(crikeep.Sandbox, "whole") {
-		t.Error("visible after a restart")
-	}
-	for i, want := range []string{"kept", "whole", "", ""} {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		name, request := victim(uint32(i))
-		if id, err := s.GetForRequest(ctx, crikeep.Sandbox, name, request); id != want || err != nil {
-			t.Errorf("%s: %q, %v", name, id, err)
-		}
-	}
-	if name := <-undone; name != "k8s_p2_ns_uid2_0" || len(undone) != 0 {
-		t.Errorf("undone: %s, and %d more", name, len(undone))
-	}
-	for _, question := range []string{"k8s_p0_ns_uid0_0 kept", "k8s_p1_ns_uid1_0 ", "k8s_p2_ns_uid2_0 ",
-		"k8s_p3_ns_uid3_0 "} {
-		if _, ok := asked.Load(question); !ok {
-			t.Errorf("nobody asked for %q", question)
-		}
-	}
-}
-
-// What is not there any more is made anew; what is of no use is undone first.
-func TestRecoverOfNothing(t *testing.T) {
-	s := newOurs(t)
-	if err := late(s, crikeep.Sandbox, podName, podRequest(0, "a"), &resource{id: "1"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	delete(s.made, "1")
-	s.restart()
-	begin(t, s, crikeep.Sandbox, podName, podRequest(0, "a"))
-}
-
-// With the old calls a result of an earlier life can be had, too.
-func TestGetAfterRestart(t *testing.T) {
-	s := newOurs(t)
-	r := &resource{id: "1"}
-	for _, c := range []struct {
-		kind    crikeep.Kind
-		name    string
-		request []byte
-	}{{crikeep.Sandbox, podName, podRequest(0, "a")}, {crikeep.Container, ctrName, ctrRequest("s1", "nginx")}} {
-		if err := late(s, c.kind, c.name, c.request, r, nil); err != nil {
-			t.Fatal(err)
-		}
-		s.restart()
-		if id := s.Get(c.name); id != "1" {
-			t.Errorf("%s: got %q", c.name, id)
-		}
-		if id := s.Get(c.name); id != "" {
-			t.Errorf("%s: got %q once more", c.name, id)
-		}
-	}
-	if n := r.created.Load(); n != 2 {
-		t.Errorf("SetCreated was called %d times", n)
-	}
-}
-
-// The steps of what is found are done once, too, however often the rest has to be tried.
-func TestRecoveredStepsAreDoneOnce(t *testing.T) {
-	s := newOurs(t)
-	if err := late(s, crikeep.Container, ctrName, ctrRequest("s1", "nginx"), &resource{id: "1"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	s.Close()
-	var unmounted, tries atomic.Int32
-	done := make(chan struct{}, 1)
-	recover := func(crikeep.Kind, string, string) (IdentifiableCreatable, *ResourceCleaner, error) {
-		c := NewResourceCleaner()
-		c.Add(context.Background(), "release the name", func() error {
-			if tries.Add(1) < 4 {
-				return errors.New("not yet")
-			}
-			done <- struct{}{}
-			return nil
-		})
-		c.Add(context.Background(), "unmount", func() error { unmounted.Add(1); return nil })
-		return &resource{id: "1"}, c, nil
-	}
-	store, err := Open(Options{StateDir: s.dir, TTL: 2 * interval, Logger: quiet(), now: s.clock.now, Recover: recover})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.ResourceStore = store
-	if err := endsAfter(s, 1, done); err != nil {
-		t.Fatal(err)
-	}
-	if n := unmounted.Load(); n != 1 {
-		t.Errorf("unmounted %d times", n)
-	}
-}
-
 // ---- behind something else ----------------------------------------------------------------------
 
 // behind begins attempt 1 with the old calls while attempt 0 cannot be undone.
-func behind(t *testing.T) (s *ours, release func()) {
-	s = newPrivate(t)
+func behind(t *testing.T, s *ours) (release func()) {
 	blocked, hold := make(chan struct{}), make(chan struct{})
 	c := s.newCleaner()
 	c.Add(context.Background(), "undo", func() error { close(blocked); <-hold; return nil })
 	put(t, s, podNameOf(0), &resource{id: "0"}, c)
 	s.SetStageForResource(context.Background(), podNameOf(1), "sandbox creating")
 	<-blocked
-	return s, func() { close(hold) }
+	return func() { close(hold) }
 }
 
-func TestPutBehindAnEviction(t *testing.T) {
-	s, release := behind(t)
+func TestPutBehindAnEviction(t *testing.T) { each(t, testPutBehindAnEviction) }
+
+func testPutBehindAnEviction(t *testing.T, s *ours) {
+	release := behind(t, s)
 	cleaned := make(chan struct{}, 1)
 	c := s.newCleaner()
 	c.Add(context.Background(), "undo", func() error { cleaned <- struct{}{}; return nil })
@@ -762,8 +547,10 @@ func TestPutBehindAnEviction(t *testing.T) {
 }
 
 // As soon as the way is free, it is as if nothing had been in it.
-func TestPutAfterAnEviction(t *testing.T) {
-	s, release := behind(t)
+func TestPutAfterAnEviction(t *testing.T) { each(t, testPutAfterAnEviction) }
+
+func testPutAfterAnEviction(t *testing.T, s *ours) {
+	release := behind(t, s)
 	release()
 	for making := false; !making; time.Sleep(time.Millisecond) {
 		rec := s.find(podNameOf(1), 0, false)
@@ -782,8 +569,9 @@ func TestPutAfterAnEviction(t *testing.T) {
 // While an earlier result of its name is undone, the kubelet moves on to the next attempt. The
 // handler of the one before goes on for a while, which is no request: what it says must not give up
 // the attempt that is wanted.
-func TestStageOfASupersededAttempt(t *testing.T) {
-	s := newPrivate(t)
+func TestStageOfASupersededAttempt(t *testing.T) { each(t, testStageOfASupersededAttempt) }
+
+func testStageOfASupersededAttempt(t *testing.T, s *ours) {
 	name := func(attempt int) string { return ctrName[:len(ctrName)-1] + fmt.Sprint(attempt) }
 	blocked, hold := make(chan struct{}), make(chan struct{})
 	defer close(hold)
@@ -820,8 +608,10 @@ func TestStageOfASupersededAttempt(t *testing.T) {
 	}
 }
 
-func TestGetBehindAnEviction(t *testing.T) {
-	s, release := behind(t)
+func TestGetBehindAnEviction(t *testing.T) { each(t, testGetBehindAnEviction) }
+
+func testGetBehindAnEviction(t *testing.T, s *ours) {
+	release := behind(t, s)
 	defer release()
 	r := &resource{id: "1"}
 	put(t, s, podNameOf(1), r, s.newCleaner())
@@ -833,8 +623,10 @@ func TestGetBehindAnEviction(t *testing.T) {
 	}
 }
 
-func TestFinishBehindAnEviction(t *testing.T) {
-	s, release := behind(t)
+func TestFinishBehindAnEviction(t *testing.T) { each(t, testFinishBehindAnEviction) }
+
+func testFinishBehindAnEviction(t *testing.T, s *ours) {
+	release := behind(t, s)
 	defer release()
 	r := &resource{id: "1"}
 	if id, err := s.Finish(context.Background(), podNameOf(1), r, nil); id != "1" || err != nil || r.created.Load() != 1 {
@@ -842,8 +634,10 @@ func TestFinishBehindAnEviction(t *testing.T) {
 	}
 }
 
-func TestDeleteBehindAnEviction(t *testing.T) {
-	s, release := behind(t)
+func TestDeleteBehindAnEviction(t *testing.T) { each(t, testDeleteBehindAnEviction) }
+
+func testDeleteBehindAnEviction(t *testing.T, s *ours) {
+	release := behind(t, s)
 	s.Delete(podNameOf(1))
 	release()
 	for end := time.Now().Add(10 * time.Second); s.entries() > 0; time.Sleep(time.Millisecond) {
@@ -858,8 +652,9 @@ func TestDeleteBehindAnEviction(t *testing.T) {
 // Callers that give up when it pleases them, creations that fail now and then, attempts that move
 // on. In the end: whoever got an id got one that exists and that nobody undoes, and at most one of
 // a pod's attempts is there.
-func TestStorm(t *testing.T) {
-	s := newOurs(t)
+func TestStorm(t *testing.T) { each(t, testStorm) }
+
+func testStorm(t *testing.T, s *ours) {
 	const pods, callers, rounds = 8, 6, 40
 	var mu sync.Mutex
 	exists, undone := map[string]bool{}, map[string]bool{}
@@ -962,41 +757,40 @@ func (o *ours) hidden() int {
 }
 
 func TestLifecyclesLeaveNothing(t *testing.T) {
-	lives := func(n int) {
-		for i := 0; i < n; i++ {
-			s := New()
-			watcher, _ := s.WatcherForResource(podName)
-			s.SetStageForResource(context.Background(), podName, "sandbox creating")
-			if err := s.Put(podName, &resource{id: "1"}, NewResourceCleaner()); err != nil || !signalled(watcher) {
-				t.Fatal(err)
-			}
-			s.SetStageForResource(context.Background(), ctrName, "container creating")
-			if s.Get(podName) != "1" {
-				t.Fatal("not there")
-			}
-			s.Close()
-			if _, err := os.Stat(s.private); !os.IsNotExist(err) {
-				t.Fatalf("%s is there after Close: %v", s.private, err)
+	each(t, func(t *testing.T, first *ours) {
+		lives := func(n int) {
+			for i := 0; i < n; i++ {
+				s, err := Open(Options{StateDir: first.dir, Recover: first.recover, Logger: quiet()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				watcher, _ := s.WatcherForResource(podName)
+				s.SetStageForResource(context.Background(), podName, "sandbox creating")
+				if err := s.Put(podName, &resource{id: "1"}, NewResourceCleaner()); err != nil || !signalled(watcher) {
+					t.Fatal(err)
+				}
+				if s.Get(podName) != "1" {
+					t.Fatal("not there")
+				}
+				s.Close()
 			}
 		}
-	}
-	count := func() (fds, goroutines int) {
-		entries, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Fatal(err)
+		count := func() (fds, goroutines int) {
+			entries, _ := os.ReadDir("/proc/self/fd") // where there is one
+			return len(entries), runtime.NumGoroutine()
 		}
-		return len(entries), runtime.NumGoroutine()
-	}
-	lives(3)
-	fds, goroutines := count()
-	lives(50)
-	var fdsAfter, goroutinesAfter int
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) { // goroutines that end
-		if fdsAfter, goroutinesAfter = count(); fdsAfter <= fds && goroutinesAfter <= goroutines {
-			return
+		first.Close()
+		lives(3)
+		fds, goroutines := count()
+		lives(50)
+		var fdsAfter, goroutinesAfter int
+		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) { // goroutines that end
+			if fdsAfter, goroutinesAfter = count(); fdsAfter <= fds && goroutinesAfter <= goroutines {
+				return
+			}
 		}
-	}
-	t.Errorf("descriptors %d, then %d; goroutines %d, then %d", fds, fdsAfter, goroutines, goroutinesAfter)
+		t.Errorf("descriptors %d, then %d; goroutines %d, then %d", fds, fdsAfter, goroutines, goroutinesAfter)
+	})
 }
 
 // ---- hooks --------------------------------------------------------------------------------------
@@ -1033,26 +827,20 @@ func (h *hooks) all() string {
 	return strings.Join(h.fired, ", ")
 }
 
-func newHooked(t *testing.T, h *hooks) *ours {
-	o := &ours{t: t, clock: newClock(), dir: stateDir(t), dead: map[string]bool{}}
-	recover := func(_ crikeep.Kind, name, id string) (IdentifiableCreatable, *ResourceCleaner, error) {
-		t.Errorf("asked for %q %q, which is of this life", name, id)
+// hook makes it a store with hooks.
+func (o *ours) hook(h *hooks) {
+	o.reopen(Options{Hooks: h, Recover: func(_ context.Context, _ crikeep.Kind, name, id string) (IdentifiableCreatable, *ResourceCleaner, error) {
+		o.t.Errorf("asked for %q %q, which is of this life", name, id)
 		return nil, nil, nil
-	}
-	store, err := Open(Options{StateDir: o.dir, TTL: 2 * interval, Logger: quiet(), now: o.clock.now, Hooks: h,
-		Committed: o.committed, waiting: o.waiting, Recover: recover})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.ResourceStore = store
-	t.Cleanup(store.Close)
-	return o
+	}})
 }
 
 // A plugin says no: the resource is undone once, by the store, and nobody saw it.
-func TestRefusedByAHook(t *testing.T) {
+func TestRefusedByAHook(t *testing.T) { each(t, refusedByAHook) }
+
+func refusedByAHook(t *testing.T, s *ours) {
 	h := &hooks{refuse: "plugin 10-test: no"}
-	s := newHooked(t, h)
+	s.hook(h)
 	begin(t, s, crikeep.Sandbox, podName, podRequest(0, "a"))
 	got := wait(s, crikeep.Sandbox, podName, podRequest(0, "a"))
 	undone := make(chan struct{}, 2)
@@ -1083,9 +871,11 @@ func TestRefusedByAHook(t *testing.T) {
 
 // The caller leaves while plugins are told. A sandbox is the kubelet's then, which finds it in its
 // list; the repetition gets it.
-func TestCallerLeavesDuringHooks(t *testing.T) {
+func TestCallerLeavesDuringHooks(t *testing.T) { each(t, callerLeavesDuringHooks) }
+
+func callerLeavesDuringHooks(t *testing.T, s *ours) {
 	h := &hooks{hold: make(chan struct{})}
-	s := newHooked(t, h)
+	s.hook(h)
 	begin(t, s, crikeep.Sandbox, podName, podRequest(0, "a"))
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &resource{id: "1"}
@@ -1097,7 +887,7 @@ func TestCallerLeavesDuringHooks(t *testing.T) {
 	for h.all() == "" {
 		runtime.Gosched()
 	}
-	if r.created.Load() != 0 || !s.Hides(crikeep.Sandbox, "1") {
+	if r.created.Load() != 0 || !s.hides(crikeep.Sandbox, "1") {
 		t.Error("visible before the plugins agreed")
 	}
 	cancel()
@@ -1109,13 +899,13 @@ func TestCallerLeavesDuringHooks(t *testing.T) {
 	if id != "1" || err != nil {
 		t.Errorf("the repetition got %q, %v", id, err)
 	}
-	if told := strings.Join(s.events(), ", "); told != "created 1" || r.created.Load() != 1 || s.Hides(crikeep.Sandbox, "1") {
-		t.Errorf("told %q, created %d times, hidden %v", told, r.created.Load(), s.Hides(crikeep.Sandbox, "1"))
+	if told := strings.Join(s.events(), ", "); told != "created 1" || r.created.Load() != 1 || s.hides(crikeep.Sandbox, "1") {
+		t.Errorf("told %q, created %d times, hidden %v", told, r.created.Load(), s.hides(crikeep.Sandbox, "1"))
 	}
 	if fired := h.all(); fired != "run 1" {
 		t.Errorf("told: %s", fired)
 	}
-	s.Removed(crikeep.Sandbox, "1")
+	s.Removed(context.Background(), crikeep.Sandbox, "1")
 	if n := s.entries(); n != 0 {
 		t.Errorf("%d entries are left", n)
 	}
@@ -1124,114 +914,68 @@ func TestCallerLeavesDuringHooks(t *testing.T) {
 // What was committed is shown before it is told: a runtime drops the events of what it finds
 // hidden.
 func TestShownWhenCommittedIsTold(t *testing.T) {
-	for _, handedBack := range []bool{false, true} {
-		opened, told := make(chan struct{}), make(chan bool, 1)
-		var s *ResourceStore
-		s, err := Open(Options{StateDir: stateDir(t), Logger: quiet(), Recover: (&ours{}).recover,
-			Committed: func(kind crikeep.Kind, _, id string) {
-				<-opened
-				told <- s.Hides(kind, id)
-			}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		close(opened)
-		t.Cleanup(s.Close)
-		begin(t, &ours{ResourceStore: s}, crikeep.Sandbox, podName, podRequest(0, "a"))
-		ctx, cancel := context.WithCancel(context.Background())
-		if handedBack {
+	each(t, func(t *testing.T, s *ours) {
+		for i, handedBack := range []bool{false, true} {
+			told := make(chan bool, 1)
+			s.mu.Lock()
+			s.onCommit = func(kind crikeep.Kind, id string) { told <- s.hides(kind, id) }
+			s.mu.Unlock()
+			name, request, id := podNameOf(uint32(i)), podRequest(uint32(i), "a"), fmt.Sprint(i)
+			begin(t, s, crikeep.Sandbox, name, request)
+			ctx, cancel := context.WithCancel(context.Background())
+			if handedBack {
+				cancel()
+			}
+			_, _ = s.Finish(ctx, name, &resource{id: id}, nil)
 			cancel()
+			if handedBack && !s.hides(crikeep.Sandbox, id) {
+				t.Error("it is not hidden while it is kept")
+			}
+			if got, err := s.GetForRequest(context.Background(), crikeep.Sandbox, name, request); got != id || err != nil {
+				t.Fatalf("%q, %v", got, err)
+			}
+			if <-told {
+				t.Errorf("handed back %v: hidden while Committed runs", handedBack)
+			}
 		}
-		_, _ = s.Finish(ctx, podName, &resource{id: "1"}, nil)
-		cancel()
-		if handedBack && !s.Hides(crikeep.Sandbox, "1") {
-			t.Error("it is not hidden while it is kept")
-		}
-		if id, err := s.GetForRequest(context.Background(), crikeep.Sandbox, podName, podRequest(0, "a")); id != "1" || err != nil {
-			t.Fatalf("%q, %v", id, err)
-		}
-		if <-told {
-			t.Errorf("handed back %v: hidden while Committed runs", handedBack)
-		}
-	}
-}
-
-// Lists go on while Recover takes its time.
-func TestHidesDoesNotWaitForRecover(t *testing.T) {
-	s := newOurs(t)
-	if err := late(s, crikeep.Sandbox, podName, podRequest(0, "a"), &resource{id: "1"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	s.Close()
-	asked, release := make(chan struct{}), make(chan struct{})
-	var first sync.Once
-	store, err := Open(Options{StateDir: s.dir, Logger: quiet(), now: s.clock.now,
-		Recover: func(crikeep.Kind, string, string) (IdentifiableCreatable, *ResourceCleaner, error) {
-			first.Do(func() { close(asked) })
-			<-release
-			return &resource{id: "1"}, nil, nil
-		}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	s.ResourceStore = store
-	got := make(chan answer, 1)
-	go func() {
-		id, err := store.GetForRequest(context.Background(), crikeep.Sandbox, podName, podRequest(0, "a"))
-		got <- answer{id, err}
-	}()
-	<-asked
-	said := make(chan bool, 1)
-	go func() { said <- store.Hides(crikeep.Sandbox, "1") }()
-	select {
-	case hidden := <-said:
-		if !hidden {
-			t.Error("it is shown")
-		}
-	case <-time.After(30 * time.Second):
-		t.Error("Hides waits for Recover")
-	}
-	close(release)
-	if a := <-got; a.id != "1" || a.err != nil {
-		t.Errorf("%q, %v", a.id, a.err)
-	}
+	})
 }
 
 // After Close nothing is held for what had not ended, who watches is not left waiting, and nothing
 // is undone any more.
-func TestCloseEndsWhatWasBegun(t *testing.T) {
-	for what, s := range map[string]*ours{"durable": newOurs(t), "private": newPrivate(t)} {
-		s.SetStageForResource(context.Background(), podName, "sandbox creating")
-		watcher, _ := s.WatcherForResource(podName)
-		s.Close()
-		if !signalled(watcher) {
-			t.Errorf("%s: a watcher was not signalled", what)
+func TestCloseEndsWhatWasBegun(t *testing.T) { each(t, closeEndsWhatWasBegun) }
+
+func closeEndsWhatWasBegun(t *testing.T, s *ours) {
+	s.SetStageForResource(context.Background(), podName, "sandbox creating")
+	watcher, _ := s.WatcherForResource(podName)
+	s.Close()
+	if !signalled(watcher) {
+		t.Error("a watcher was not signalled")
+	}
+	for name, rec := range s.names {
+		if rec.turn != nil {
+			t.Errorf("%s has a turn", name)
 		}
-		for name, rec := range s.names {
-			if rec.turn != nil {
-				t.Errorf("%s: %s has a turn", what, name)
-			}
+	}
+	for _, name := range []string{podName, ctrName} {
+		undone := make(chan struct{}, 1)
+		c := NewResourceCleaner()
+		c.Add(context.Background(), "undo", func() error { undone <- struct{}{}; return nil })
+		if err := s.Put(name, &resource{id: name}, c); !errors.Is(err, crikeep.ErrClosed) {
+			t.Errorf("put: %v", err)
 		}
-		for _, name := range []string{podName, ctrName} {
-			undone := make(chan struct{}, 1)
-			c := NewResourceCleaner()
-			c.Add(context.Background(), "undo", func() error { undone <- struct{}{}; return nil })
-			if err := s.Put(name, &resource{id: name}, c); !errors.Is(err, crikeep.ErrClosed) {
-				t.Errorf("%s: put: %v", what, err)
-			}
-			select {
-			case <-undone:
-				t.Errorf("%s: %s was undone", what, name)
-			case <-time.After(20 * time.Millisecond):
-			}
+		select {
+		case <-undone:
+			t.Errorf("%s was undone", name)
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
 
 // What the library does not take is undone, and said to be.
-func TestPutOfAnIDThatIsTooLong(t *testing.T) {
-	s := newPrivate(t)
+func TestPutOfAnIDThatIsTooLong(t *testing.T) { each(t, testPutOfAnIDThatIsTooLong) }
+
+func testPutOfAnIDThatIsTooLong(t *testing.T, s *ours) {
 	undone := make(chan struct{}, 1)
 	c := NewResourceCleaner()
 	c.Add(context.Background(), "undo", func() error { undone <- struct{}{}; return nil })
@@ -1241,37 +985,13 @@ func TestPutOfAnIDThatIsTooLong(t *testing.T) {
 	<-undone
 }
 
-// What an earlier life left may be undone before Open has returned, and Open does not wait for it.
-func TestOpenDoesNotWaitForCleaners(t *testing.T) {
-	s := newOurs(t)
-	if err := late(s, crikeep.Sandbox, podName, podRequest(0, "a"), &resource{id: "1"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	s.Close()
-	s.clock.advance(3 * interval)
-	begun, opened, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	c := NewResourceCleaner()
-	c.Add(context.Background(), "remove", func() error {
-		close(begun)
-		<-opened
-		s.Removed(crikeep.Sandbox, "1")
-		close(done)
-		return nil
-	})
-	s.mu.Lock()
-	s.cleaners["1"] = c
-	s.mu.Unlock()
-	s.open()
-	close(opened)
-	s.advance(time.Minute)
-	<-begun
-	<-done
-}
-
 // Close among everything else: nobody hangs, and nothing keeps its turn.
-func TestCloseAmongEverything(t *testing.T) {
+func TestCloseAmongEverything(t *testing.T) { each(t, closeAmongEverything) }
+
+func closeAmongEverything(t *testing.T, first *ours) {
 	for round := 0; round < 20; round++ {
-		s := New()
+		first.open()
+		s := first.ResourceStore
 		var all sync.WaitGroup
 		for g := 0; g < 16; g++ {
 			all.Add(1)
@@ -1293,13 +1013,13 @@ func TestCloseAmongEverything(t *testing.T) {
 					case 4:
 						s.WatcherForResource(name)
 					case 5:
-						s.Removed(crikeep.Sandbox, fmt.Sprint(g, "-", i-4))
+						s.Removed(context.Background(), crikeep.Sandbox, fmt.Sprint(g, "-", i-4))
 					case 6:
 						if got, err := s.GetForRequest(ctx, crikeep.Sandbox, name, parseName(name).request()); got == "" && err == nil {
 							_, _ = s.Finish(ctx, name, &resource{id: id}, nil)
 						}
 					case 7:
-						s.Hides(crikeep.Sandbox, id)
+						s.hides(crikeep.Sandbox, id)
 					}
 				}
 			}(g)
@@ -1343,39 +1063,12 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// What a killed process left is removed by whoever comes next; what somebody has, is about to have,
-// or is not ours, is not.
-func TestLeftPrivateDirectory(t *testing.T) {
-	child, line := startChild(t, childPrivate)
-	left := strings.TrimSpace(line)
-	if _, err := os.Stat(left); left == "" || err != nil {
-		t.Fatalf("the child said %q: %v", line, err)
-	}
-	living, fresh := New(), stateDir(t) // a directory nobody has opened yet is its parent
-	defer living.Close()
-	if _, err := os.Stat(left); err != nil {
-		t.Errorf("of a process that lives: %v", err)
-	}
-	child.Process.Kill()
-	child.Wait()
-	next := New()
-	defer next.Close()
-	if _, err := os.Stat(left); !os.IsNotExist(err) {
-		t.Errorf("%s is still there: %v", left, err)
-	}
-	for what, dir := range map[string]string{"of this process": living.private, "not opened yet": filepath.Dir(fresh)} {
-		if _, err := os.Stat(dir); err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-}
-
 // Creations that went well leave nothing in a log in which they left nothing before; what is undone
 // is said.
-func TestPrivateStoreIsQuiet(t *testing.T) {
+func TestStoreInMemoryIsQuiet(t *testing.T) {
 	var log lines
 	clock := newClock()
-	store, err := openPrivate(Options{TTL: 2 * interval, Logger: slog.New(slog.NewTextHandler(&log, nil)), now: clock.now})
+	store, err := Open(Options{TTL: 2 * interval, Logger: slog.New(slog.NewTextHandler(&log, nil)), now: clock.now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -1391,7 +1084,7 @@ func TestPrivateStoreIsQuiet(t *testing.T) {
 	if err := store.Put(podName, &resource{id: "3"}, NewResourceCleaner()); !errors.Is(err, ErrExists) {
 		t.Fatal(err)
 	}
-	store.Close() // waits for the log
+	store.Close()
 	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "could not be stored") {
 		t.Errorf("%s", got)
 	}

@@ -91,6 +91,7 @@ type ours struct {
 	waits, again func()
 	dead         map[string]bool
 	told         []string
+	onCommit     func(kind crikeep.Kind, id string)
 	made         map[string]*resource // what survives the process: the runtime's own state files
 	cleaners     map[string]*ResourceCleaner
 }
@@ -102,9 +103,22 @@ func TestMain(m *testing.M) {
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// stateDir is short-lived and in memory where there is such a place
+// stores are the engines of this build.
+var stores = map[bool][]string{true: {"durable", "memory"}, false: {"memory"}}[Durable]
+
+// each runs a test on every store.
+func each(t *testing.T, test func(t *testing.T, s *ours)) {
+	for _, store := range stores {
+		t.Run(store, func(t *testing.T) { test(t, newOurs(t, store)) })
+	}
+}
+
+// stateDir is short-lived, and in memory where there is such a place.
 func stateDir(t testing.TB) string {
-	dir, err := privateDir()
+	dir, err := os.MkdirTemp("/dev/shm", "resourcestore-test-")
+	if err != nil {
+		dir, err = os.MkdirTemp("", "resourcestore-test-")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,24 +126,42 @@ func stateDir(t testing.TB) string {
 	return filepath.Join(dir, "state")
 }
 
-func newOurs(t testing.TB) *ours {
-	o := &ours{t: t, clock: newClock(), dir: stateDir(t), dead: map[string]bool{}, made: map[string]*resource{},
+func newOurs(t testing.TB, store string) *ours {
+	o := &ours{t: t, clock: newClock(), dead: map[string]bool{}, made: map[string]*resource{},
 		cleaners: map[string]*ResourceCleaner{}}
+	if store == "durable" {
+		o.dir = stateDir(t)
+	}
 	o.open()
 	t.Cleanup(func() { o.ResourceStore.Close() })
 	return o
 }
 
-func (o *ours) open() {
-	store, err := Open(Options{StateDir: o.dir, TTL: 2 * interval, Logger: quiet(), now: o.clock.now, Recover: o.recover,
-		Alive: o.alive, Committed: o.committed, waiting: o.waiting})
+// dirOf is another state directory, if the store has one.
+func (o *ours) dirOf(name string) string {
+	if o.dir == "" {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(o.dir), name)
+}
+
+func (o *ours) open() { o.reopen(Options{Recover: o.recover, Alive: o.alive}) }
+
+// reopen opens another store in place of the one that is there.
+func (o *ours) reopen(options Options) {
+	options.StateDir, options.TTL, options.Logger, options.now = o.dir, 2*interval, quiet(), o.clock.now
+	options.Committed, options.waiting = o.committed, o.waiting
+	if o.ResourceStore != nil {
+		o.ResourceStore.Close()
+	}
+	store, err := Open(options)
 	if err != nil {
 		o.t.Fatal(err)
 	}
 	o.ResourceStore = store
 }
 
-func (o *ours) recover(_ crikeep.Kind, name, id string) (IdentifiableCreatable, *ResourceCleaner, error) {
+func (o *ours) recover(_ context.Context, _ crikeep.Kind, name, id string) (IdentifiableCreatable, *ResourceCleaner, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if r := o.made[id]; r != nil {
@@ -144,10 +176,14 @@ func (o *ours) alive(_ context.Context, _ crikeep.Kind, _, id string) (bool, err
 	return !o.dead[id], nil
 }
 
-func (o *ours) committed(_ crikeep.Kind, _, id string) {
+func (o *ours) committed(_ context.Context, kind crikeep.Kind, _, id string) {
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	o.told = append(o.told, "created "+id)
+	then := o.onCommit
+	o.mu.Unlock()
+	if then != nil {
+		then(kind, id)
+	}
 }
 
 func (o *ours) waiting() {
@@ -187,7 +223,7 @@ func (o *ours) create(ctx context.Context, kind crikeep.Kind, name string, reque
 	r, err := make(undo)
 	if err != nil {
 		undo.Cleanup()
-		o.Fail(name, err)
+		o.Fail(context.Background(), name, err)
 		return "", err
 	}
 	o.mu.Lock()
@@ -196,13 +232,16 @@ func (o *ours) create(ctx context.Context, kind crikeep.Kind, name string, reque
 	return o.Finish(ctx, name, r, undo)
 }
 
-func (o *ours) hides(kind crikeep.Kind, id string) bool { return o.Hides(kind, id) }
+func (s *ResourceStore) hides(kind crikeep.Kind, id string) bool {
+	hidden, err := s.Hides(context.Background(), kind, id)
+	return hidden && err == nil
+}
 
 func (o *ours) removed(kind crikeep.Kind, id string) {
 	o.mu.Lock()
 	delete(o.made, id)
 	o.mu.Unlock()
-	o.Removed(kind, id)
+	o.Removed(context.Background(), kind, id)
 }
 
 func (o *ours) kill(id string) {
@@ -229,7 +268,6 @@ func (o *ours) events() []string {
 }
 
 func (o *ours) restart() {
-	o.ResourceStore.Close()
 	o.open()
 }
 

@@ -19,11 +19,17 @@ import (
 // that is how we know that it can.
 
 func healed(t *testing.T, weakness string, test func(s subject) error) {
-	t.Run("crikeep", func(t *testing.T) {
-		if err := test(newOurs(t)); err != nil {
-			t.Errorf("%s: %v", weakness, err)
-		}
-	})
+	healedBy(t, weakness, stores, test)
+}
+
+func healedBy(t *testing.T, weakness string, stores []string, test func(s subject) error) {
+	for _, store := range stores {
+		t.Run(store, func(t *testing.T) {
+			if err := test(newOurs(t, store)); err != nil {
+				t.Errorf("%s: %v", weakness, err)
+			}
+		})
+	}
 	t.Run("ram has it", func(t *testing.T) {
 		err := test(newRAM(t))
 		if err == nil {
@@ -215,8 +221,9 @@ func TestW3NextAttemptEvicts(t *testing.T) {
 }
 
 // With nothing changed but the import: the stage of the next attempt is enough.
-func TestW3NextAttemptEvictsByName(t *testing.T) {
-	s := newPrivate(t)
+func TestW3NextAttemptEvictsByName(t *testing.T) { each(t, testW3NextAttemptEvictsByName) }
+
+func testW3NextAttemptEvictsByName(t *testing.T, s *ours) {
 	undone := make(chan struct{})
 	c := s.newCleaner()
 	c.Add(context.Background(), "undo", func() error { close(undone); return nil })
@@ -486,42 +493,6 @@ func endsAfter(s subject, cleaners int, done chan struct{}) error {
 		return fmt.Errorf("%d cleaners have not ended", cleaners)
 	}
 	return nil
-}
-
-// The process ends while something is kept. It is hidden still, and the repetition gets it.
-func TestW9RestartKeepsIt(t *testing.T) {
-	healed(t, "W9", func(s subject) error {
-		r := &resource{id: "1"}
-		if err := late(s, crikeep.Sandbox, podName, podRequest(0, "web"), r, nil); err != nil {
-			return err
-		}
-		s.restart()
-		if r.created.Load() != 0 {
-			return errors.New("it became visible by a restart")
-		}
-		if id, err := again(s, crikeep.Sandbox, podName, podRequest(0, "web")); id != "1" || err != nil {
-			return fmt.Errorf("got %q, %v", id, err)
-		}
-		if n := r.created.Load(); n != 1 {
-			return fmt.Errorf("SetCreated was called %d times", n)
-		}
-		return nil
-	})
-}
-
-// And if nobody comes it is undone.
-func TestW9RestartCleansIt(t *testing.T) {
-	healed(t, "W9", func(s subject) error {
-		done := make(chan struct{}, 1)
-		if err := late(s, crikeep.Sandbox, podName, podRequest(0, "web"), &resource{id: "1"}, func() error {
-			done <- struct{}{}
-			return nil
-		}); err != nil {
-			return err
-		}
-		s.restart()
-		return endsAfter(s, 1, done)
-	})
 }
 
 // The sandbox is removed, and its hidden container with it. Its name comes again; nobody undoes
