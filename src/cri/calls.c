@@ -23,11 +23,14 @@
 #define OBJECT(field, shape) { field, CK_USE_OBJECT, 0, &(shape) }
 #define ACTS_ON(field, kind) { field, CK_USE_ACTS_ON, kind, NULL }
 #define NAMES(field, kind)   { field, CK_USE_NAMES, kind, NULL }
+#define LISTED(field, kind)  { field, CK_USE_LISTED, kind, NULL }
 
 /* What requests name. All requests about one object have its id at the same place; so have the
  * filters of sandboxes. */
 SHAPE(on_sandbox, 0, 0, ACTS_ON(CRI_PodSandboxStatusRequest_pod_sandbox_id, CK_SANDBOX));
 SHAPE(on_container, 0, 0, ACTS_ON(CRI_ContainerStatusRequest_container_id, CK_CONTAINER));
+SHAPE(checkpoint_pod, 0, 0, ACTS_ON(CRI_CheckpointPodRequest_pod_sandbox_id, CK_SANDBOX),
+      LISTED(CRI_CheckpointPodRequest_container_ids, CK_CONTAINER));
 SHAPE(container_filter, 0, 0, ACTS_ON(CRI_ContainerFilter_id, CK_CONTAINER),
       NAMES(CRI_ContainerFilter_pod_sandbox_id, CK_SANDBOX));
 SHAPE(container_stats_filter, 0, 0, ACTS_ON(CRI_ContainerStatsFilter_id, CK_CONTAINER),
@@ -154,6 +157,8 @@ static const struct ck_cri_method methods[] = {
 	RUNTIME(StreamPodSandboxes, FILTER, CK_SANDBOX, READ | STREAM, &sandboxes, &list_sandbox),
 	RUNTIME(PortForward, GUARD, CK_SANDBOX, 0, &on_sandbox, NOTHING),
 	RUNTIME(UpdatePodSandboxResources, GUARD, CK_SANDBOX, 0, &on_sandbox, NOTHING),
+	RUNTIME(CheckpointPod, GUARD, CK_SANDBOX, 0, &checkpoint_pod, NOTHING),
+	RUNTIME(RestorePod, PASS, 0, 0, NOTHING, NOTHING), /* what it makes is found in lists */
 	RUNTIME(CreateContainer, CREATE, CK_CONTAINER, 0, &create_container, NOTHING),
 	RUNTIME(StartContainer, START, CK_CONTAINER, 0, &on_container, NOTHING),
 	RUNTIME(StopContainer, STOP, CK_CONTAINER, 0, &on_container, NOTHING),

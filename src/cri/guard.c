@@ -2,7 +2,8 @@
 /*
  * Ids in requests. The request is walked once to find the ids that count. If one of them must be
  * written out, a second walk copies everything else. Only the last occurrence of a field counts,
- * for the runtime as well, so only that one is replaced.
+ * for the runtime as well, so only that one is replaced. In a list of ids each counts; the second
+ * walk looks it up again.
  */
 #include <string.h>
 
@@ -22,47 +23,16 @@ struct ref { /* an id of the request */
 	bool longer;             /* than the id in the request */
 };
 
-struct refs {
+struct guard {
+	const struct ck_cri_method *method;
+	ck_resolve_fn *resolve;
+	void *userdata;
 	struct ref ref[REFS_MAX];
-	unsigned n;
+	unsigned n, listed;      /* ids in a list of ids are not kept: there may be many */
+	bool hidden, longer;     /* any of them */
 };
 
-static int note(struct refs *refs, const struct ck_place *place, const struct ck_wire_field *field,
-		struct ck_error *err)
-{
-	unsigned i = 0;
-	while (i < refs->n && refs->ref[i].place != place)
-		i++;
-	if (i == REFS_MAX)
-		return ck_fail(err, CK_ETOOBIG, "more than %u ids", REFS_MAX);
-	refs->n = i == refs->n ? i + 1 : refs->n;
-	refs->ref[i].place = place;
-	refs->ref[i].at = field->data;
-	refs->ref[i].len = field->len;
-	return 0;
-}
-
-static int collect(const struct ck_shape *shape, struct ck_wire wire, struct refs *refs,
-		   struct ck_error *err)
-{
-	struct ck_wire_field field;
-	int r;
-	while ((r = ck_wire_next(&wire, &field, err)) > 0) {
-		const struct ck_place *place = ck_shape_find(shape, &field);
-		if (!place)
-			continue;
-		r = place->use == CK_USE_INSIDE
-			    ? collect(place->inside, ck_wire_inside(&wire, &field), refs, err)
-			    : note(refs, place, &field, err);
-		if (r < 0)
-			return r;
-	}
-	return r;
-}
-
-/* Return: 0 go on, 1 hidden */
-static int resolve_ref(struct ref *ref, bool filter, ck_resolve_fn *resolve, void *userdata,
-		       struct ck_error *err)
+static int resolve_ref(struct guard *guard, struct ref *ref, struct ck_error *err)
 {
 	const char *full = NULL;
 	if (ref->len > CK_ID_MAX)
@@ -74,35 +44,81 @@ static int resolve_ref(struct ref *ref, bool filter, ck_resolve_fn *resolve, voi
 	ref->id[ref->len] = '\0';
 	if (!ref->len) /* in a filter: no restriction; elsewhere the runtime decides */
 		return 0;
-	int r = resolve(ref->place->kind, ref->id, &full, userdata);
+	int r = guard->resolve(ref->place->kind, ref->id, &full, guard->userdata);
 	if (r < 0)
 		return ck_fail(err, -r, "look up an id: %s", ck_strerror(-r));
-	if (r > 0)
-		return !filter;
+	if (r > 0) {
+		guard->hidden |= guard->method->class != CK_CRI_FILTER;
+		return 0;
+	}
 	size_t len = strlen(full);
 	if (len > CK_ID_MAX)
 		return ck_fail(err, CK_ETOOBIG, "an id of %zu bytes, of at most %u", len,
 			       CK_ID_MAX);
 	ref->longer = len != ref->len || memcmp(full, ref->at, len);
 	memmove(ref->id, full, len + 1);
+	guard->longer |= ref->longer;
 	return 0;
 }
 
-/* the id in this field that must be written out; the field is the id or a message around it */
-static const struct ref *written_in(const struct refs *refs, const struct ck_wire_field *field)
+static struct ref ref_of(const struct ck_place *place, const struct ck_wire_field *field)
 {
-	for (unsigned i = 0; i < refs->n; i++) {
-		const struct ref *ref = &refs->ref[i];
+	return (struct ref){ .place = place, .at = field->data, .len = field->len };
+}
+
+static int note(struct guard *guard, const struct ck_place *place,
+		const struct ck_wire_field *field, struct ck_error *err)
+{
+	unsigned i = 0;
+	if (place->use == CK_USE_LISTED) {
+		struct ref ref = ref_of(place, field);
+		if (++guard->listed > CK_LISTED_IDS_MAX)
+			return ck_fail(err, CK_ETOOBIG, "more than %u ids", CK_LISTED_IDS_MAX);
+		return resolve_ref(guard, &ref, err);
+	}
+	while (i < guard->n && guard->ref[i].place != place)
+		i++;
+	if (i == REFS_MAX)
+		return ck_fail(err, CK_ETOOBIG, "more than %u ids", REFS_MAX);
+	guard->n = i == guard->n ? i + 1 : guard->n;
+	guard->ref[i] = ref_of(place, field);
+	return 0;
+}
+
+static int collect(struct guard *guard, const struct ck_shape *shape, struct ck_wire wire,
+		   struct ck_error *err)
+{
+	struct ck_wire_field field;
+	int r;
+	while ((r = ck_wire_next(&wire, &field, err)) > 0) {
+		const struct ck_place *place = ck_shape_find(shape, &field);
+		if (!place)
+			continue;
+		r = place->use == CK_USE_INSIDE
+			    ? collect(guard, place->inside, ck_wire_inside(&wire, &field), err)
+			    : note(guard, place, &field, err);
+		if (r < 0)
+			return r;
+	}
+	return r;
+}
+
+/* the id in this field that must be written out; the field is the id or a message around it */
+static const struct ref *written_in(const struct guard *guard, const struct ck_wire_field *field)
+{
+	for (unsigned i = 0; i < guard->n; i++) {
+		const struct ref *ref = &guard->ref[i];
 		if (ref->longer && ref->at >= field->data && ref->at < field->data + field->len)
 			return ref;
 	}
 	return NULL;
 }
 
-static int rewrite(const struct ck_shape *shape, struct ck_wire wire, const struct refs *refs,
+static int rewrite(struct guard *guard, const struct ck_shape *shape, struct ck_wire wire,
 		   struct ck_bytes *out)
 {
 	struct ck_wire_field field;
+	struct ref listed;
 	int r = ck_bytes_room(out, (size_t)(wire.end - wire.p));
 	while (r >= 0) {
 		const unsigned char *from = wire.p;
@@ -110,10 +126,17 @@ static int rewrite(const struct ck_shape *shape, struct ck_wire wire, const stru
 		if (r <= 0)
 			break;
 		const struct ck_place *place = ck_shape_find(shape, &field);
-		const struct ref *ref = place ? written_in(refs, &field) : NULL;
+		const struct ref *ref = place ? written_in(guard, &field) : NULL;
+		if (place && place->use == CK_USE_LISTED) {
+			listed = ref_of(place, &field);
+			r = resolve_ref(guard, &listed, NULL);
+			if (r < 0)
+				break;
+			ref = listed.longer ? &listed : NULL;
+		}
 		if (ref && place->use == CK_USE_INSIDE) {
 			CK_AUTO_BYTES struct ck_bytes inner = { 0 };
-			r = rewrite(place->inside, ck_wire_inside(&wire, &field), refs, &inner);
+			r = rewrite(guard, place->inside, ck_wire_inside(&wire, &field), &inner);
 			r = r < 0 ? r : ck_bytes_field(out, field.number, inner.p, inner.len);
 		} else if (ref) {
 			r = ck_bytes_field(out, field.number, ref->id, strlen(ref->id));
@@ -129,31 +152,27 @@ int ck_guard_request(const struct ck_cri_method *method, const void *request, si
 		     struct ck_bytes *ret_request, struct ck_error *err)
 {
 	struct ck_wire wire = ck_wire_begin(request, len);
-	struct refs refs = { .n = 0 };
+	struct guard guard = { .method = method, .resolve = resolve, .userdata = userdata };
 	const struct ref *acts_on = NULL;
-	bool longer = false;
-	int hidden = 0;
 
-	int r = method->request ? collect(method->request, wire, &refs, err) : 0;
-	for (unsigned i = 0; i < refs.n && r >= 0; i++) {
-		struct ref *ref = &refs.ref[i];
-		r = resolve_ref(ref, method->class == CK_CRI_FILTER, resolve, userdata, err);
-		hidden |= r > 0;
-		longer |= ref->longer;
-		if (ref->place->use == CK_USE_ACTS_ON)
-			acts_on = ref;
+	int r = method->request ? collect(&guard, method->request, wire, err) : 0;
+	for (unsigned i = 0; i < guard.n && r >= 0; i++) {
+		r = resolve_ref(&guard, &guard.ref[i], err);
+		if (guard.ref[i].place->use == CK_USE_ACTS_ON)
+			acts_on = &guard.ref[i];
 	}
 	if (r < 0)
 		return r;
-	if (longer && !hidden) {
+	bool rewritten = guard.longer && !guard.hidden;
+	if (rewritten) {
 		CK_AUTO_BYTES struct ck_bytes out = { 0 };
-		if (rewrite(method->request, wire, &refs, &out) < 0)
+		if (rewrite(&guard, method->request, wire, &out) < 0)
 			return ck_nomem(err);
 		*ret_request = out;
 		out = (struct ck_bytes){ 0 };
 	}
 	strcpy(ret_id, acts_on ? acts_on->id : "");
-	return hidden ? CK_IDS_HIDDEN : longer ? CK_IDS_REWRITTEN : CK_IDS_UNCHANGED;
+	return guard.hidden ? CK_IDS_HIDDEN : rewritten ? CK_IDS_REWRITTEN : CK_IDS_UNCHANGED;
 }
 
 bool ck_guard_has_filter(const struct ck_cri_method *method, const void *request, size_t len)

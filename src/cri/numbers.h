@@ -79,6 +79,7 @@
 	X(ContainerConfig, CDI_devices, 17) X(ContainerConfig, stop_signal, 18) \
 	X(CreateContainerRequest, pod_sandbox_id, 1) X(CreateContainerRequest, config, 2) \
 	X(CreateContainerRequest, sandbox_config, 3) X(CreateContainerResponse, container_id, 1) \
+	X(CheckpointPodRequest, pod_sandbox_id, 1) X(CheckpointPodRequest, container_ids, 3) \
 	X(StopContainerRequest, timeout, 2) X(ContainerState, CONTAINER_CREATED, 0) \
 	X(ContainerState, CONTAINER_RUNNING, 1) X(ContainerState, CONTAINER_EXITED, 2) \
 	X(ContainerStateValue, state, 1) X(ContainerFilter, id, 1) X(ContainerFilter, state, 2) \

@@ -29,6 +29,7 @@ enum ck_use {
 	/* in requests */
 	CK_USE_ACTS_ON, /* the id that the call acts on */
 	CK_USE_NAMES,   /* another id */
+	CK_USE_LISTED,  /* other ids: each occurrence is one */
 };
 
 struct ck_place {

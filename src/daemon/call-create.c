@@ -28,9 +28,26 @@ static void decided(struct ck_turn *turn, int outcome, void *userdata);
 
 static void linger_end(struct ck_call *call, enum ck_delivery delivery)
 {
-	DL_DELETE2(call->client->lingering, call, create.prev, create.next);
+	struct ck_peer *client = call->client;
+	HASH_DELETE(create.by_stream, client->lingering, call);
+	if (!call->create.taken)
+		DL_DELETE2(client->untaken, call, create.prev, create.next);
 	ck_turn_answered(call->turn, delivery);
 	ck_call_free(call);
+}
+
+/* false: out of memory */
+static bool linger_begin(struct ck_call *call)
+{
+	struct ck_peer *client = call->client;
+	call->create.stream_id = ck_h2_stream_id(call->stream);
+	HASH_ADD(create.by_stream, client->lingering, create.stream_id,
+		 sizeof(call->create.stream_id), call);
+	if (!call->create.by_stream.tbl)
+		return false;
+	DL_PREPEND2(client->untaken, call, create.prev, create.next);
+	call->create.lingers = true;
+	return true;
 }
 
 static void settled(void *userdata)
@@ -53,10 +70,11 @@ void ck_create_conn_gone(struct ck_peer *client, bool unread)
 
 void ck_create_all_read(struct ck_peer *client)
 {
-	struct ck_call *call;
-	DL_FOREACH2 (client->lingering, call, create.next) {
-		if (call->create.taken || call->stream)
+	struct ck_call *call, *next;
+	DL_FOREACH_SAFE2 (client->untaken, call, next, create.next) {
+		if (call->stream)
 			continue;
+		DL_DELETE2(client->untaken, call, create.prev, create.next);
 		call->create.taken = true; /* a reset under way would arrive soon */
 		ck_loop_timer(&call->daemon->loop, &call->timer, ck_loop_now() + CK_ANSWER_SETTLE,
 			      settled, call);
@@ -66,12 +84,9 @@ void ck_create_all_read(struct ck_peer *client)
 void ck_create_late_reset(struct ck_peer *client, int32_t stream_id)
 {
 	struct ck_call *call;
-	DL_FOREACH2 (client->lingering, call, create.next) {
-		if (call->create.stream_id != stream_id || call->stream)
-			continue;
+	HASH_FIND(create.by_stream, client->lingering, &stream_id, sizeof(stream_id), call);
+	if (call && !call->stream)
 		linger_end(call, CK_LOST);
-		return;
-	}
 }
 
 static void hand_back(struct ck_call *call)
@@ -79,14 +94,11 @@ static void hand_back(struct ck_call *call)
 	struct ck_metrics *metrics = &call->daemon->metrics;
 	struct ck_reply reply = { .size = sizeof(reply) };
 	uint64_t now = ck_loop_now();
-	if (!call->stream || ck_turn_reply(call->turn, &reply) < 0) {
+	if (!call->stream || ck_turn_reply(call->turn, &reply) < 0 || !linger_begin(call)) {
 		ck_turn_answered(call->turn, CK_LOST);
 		ck_call_free(call);
 		return;
 	}
-	call->create.stream_id = ck_h2_stream_id(call->stream);
-	call->create.lingers = true;
-	DL_PREPEND2(call->client->lingering, call, create.prev, create.next);
 	if (ck_grpc_begin(call->stream) < 0 ||
 	    ck_grpc_send(call->stream, reply.bytes, reply.len) < 0 ||
 	    ck_grpc_answer(call->stream, true, CK_GRPC_OK, NULL, NULL, 0) < 0 ||

@@ -335,11 +335,25 @@ static const struct ck_h2_handler client_handler = {
 	.closed = client_closed,
 };
 
+static unsigned subs_of(const struct ck_events *events, const struct ck_h2 *h2)
+{
+	const struct sub *sub;
+	unsigned n = 0;
+	DL_FOREACH (events->subs, sub)
+		n += ck_h2_stream_h2(sub->client) == h2;
+	return n;
+}
+
 int ck_events_subscribe(struct ck_daemon *daemon, struct ck_h2_stream *client,
 			const struct ck_h2_header *headers, size_t n, const void *request,
 			size_t len, struct ck_error *err)
 {
 	struct ck_events *events = daemon->events;
+	if (subs_of(events, ck_h2_stream_h2(client)) >= CK_CLIENT_SUBS)
+		return ck_fail(err, CK_ETOOBIG,
+			       "this connection has %u subscriptions to events, and more are not "
+			       "allowed",
+			       CK_CLIENT_SUBS);
 	struct sub *sub = CK_NEW(struct sub);
 	if (!sub)
 		return ck_nomem(err);

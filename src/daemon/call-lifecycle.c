@@ -1,54 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * StopPodSandbox, StopContainer, RemovePodSandbox and RemoveContainer; and StartContainer, which
- * call-start.c takes over, and GetContainerEvents, which call-events.c does. The calls are passed
- * on by nri-call-steps.c. The cache is told before and after.
- *
- * A removal waits until creations in its sandbox have ended and been destroyed (K16). A pod is
- * stopped before it is removed, even if the runtime would do this by itself, because plugins are
- * told at the stop.
+ * StopPodSandbox, StopContainer, RemovePodSandbox and RemoveContainer, which nri-call-steps.c takes
+ * over; StartContainer, which call-start.c does; and GetContainerEvents, which call-events.c does.
  */
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/daemon/call.h"
-
-/* ---- removal: drained, and then its steps ---------------------------------------------------- */
-
-static void drained(struct ck_turn *turn, int outcome, void *userdata)
-{
-	struct ck_call *call = userdata;
-	if (outcome == CK_WAIT)
-		return;
-	if (outcome == CK_DRAINED) {
-		ck_life_begin(call);
-		return;
-	}
-	const struct ck_error *err = ck_turn_error(turn);
-	if (err && err->code)
-		ck_call_answer_error(call, err);
-	else
-		ck_call_answer(call, CK_GRPC_UNAVAILABLE,
-			       "creations in this pod sandbox have not ended yet");
-	ck_call_free(call);
-}
-
-static void remove_begin(struct ck_call *call)
-{
-	struct ck_error err = { 0 };
-	int r = ck_remove_begin(call->daemon->cache, call->method->kind, call->id,
-				ck_call_timeout(call), &call->turn, &err);
-	if (r < 0) {
-		ck_call_answer_error(call, &err);
-		ck_call_free(call);
-		return;
-	}
-	if (r == CK_WAIT)
-		ck_turn_watch(call->turn, drained, call);
-	drained(call->turn, r, call);
-}
-
-/* ---- by method ------------------------------------------------------------------------------- */
 
 static void act_request(struct ck_call *call)
 {
@@ -72,24 +30,17 @@ static void act_request(struct ck_call *call)
 		return;
 	}
 	ck_object_used(call->daemon->cache, call->method->kind, call->id);
-	switch (call->method->class) {
-	case CK_CRI_START:
+	if (call->method->class == CK_CRI_START) {
 		ck_start_request(call);
 		return;
-	case CK_CRI_STOP:
-		ck_starts_stop(call->daemon, call->method->kind, call->id);
-		if (call->method->kind == CK_SANDBOX)
-			r = ck_sandbox_stopping(call->daemon->cache, call->id);
-		if (r < 0) {
-			ck_fail(&err, -r, "%s", ck_strerror(-r));
-			ck_call_answer_error(call, &err);
-			ck_call_free(call);
-			return;
-		}
-		break;
-	default:
-		ck_starts_stop(call->daemon, call->method->kind, call->id);
-		remove_begin(call);
+	}
+	ck_starts_stop(call->daemon, call->method->kind, call->id);
+	if (call->method->class == CK_CRI_STOP && call->method->kind == CK_SANDBOX)
+		r = ck_sandbox_stopping(call->daemon->cache, call->id);
+	if (r < 0) {
+		ck_fail(&err, -r, "%s", ck_strerror(-r));
+		ck_call_answer_error(call, &err);
+		ck_call_free(call);
 		return;
 	}
 	ck_life_begin(call);

@@ -7,6 +7,8 @@
  */
 #include <stdio.h>
 
+#include <utlist.h>
+
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
@@ -276,6 +278,153 @@ void ck_pass_sent(struct ck_call *call, size_t n)
 		ck_h2_stream_consume(call->pass.stream, n);
 }
 
+/* ---- places at the runtime ------------------------------------------------------------------- */
+
+/* Lists, statuses and the like of one process have so many places. The others wait here and not in
+ * the queue of the connection to the runtime, where everybody would wait behind them. */
+
+/* what is answered at once, as a rule, and so soon leaves its place to another */
+static bool is_question(const struct ck_call *call)
+{
+	return call->method && call->method->read_only && !call->method->streams;
+}
+
+static void not_fresh(struct ck_client_process *process, struct ck_call *call)
+{
+	call->pass.fresh = false;
+	DL_DELETE2(process->fresh, call, pass.prev, pass.next);
+	process->fresh_n--;
+}
+
+static bool has_enough(struct ck_client_process *process)
+{
+	uint64_t now = ck_loop_now();
+	while (process->fresh && now - process->fresh->pass.asked_at >= CK_ASKING_SLOW)
+		not_fresh(process, process->fresh);
+	return process->asking >= CK_ASKING_MAX || process->fresh_n >= CK_ASKING_FRESH;
+}
+
+bool ck_pass_must_wait(const struct ck_call *call)
+{
+	struct ck_client_process *process = call->client->process;
+	return is_question(call) && process && has_enough(process);
+}
+
+static void ask(struct ck_call *call)
+{
+	struct ck_client_process *process = call->client->process;
+	if (!is_question(call) || !process)
+		return;
+	call->pass.asks = call->pass.fresh = true;
+	call->pass.asked_at = ck_loop_now();
+	DL_APPEND2(process->fresh, call, pass.prev, pass.next);
+	process->fresh_n++;
+	call->client->asking++;
+	process->asking++;
+}
+
+static void advance(void *userdata)
+{
+	ck_pass_advance(userdata);
+}
+
+/* What is at the runtime may have no answer for long: then what waits does not wait for it. */
+static void look_again(struct ck_client_process *process)
+{
+	struct ck_call *oldest = process->fresh;
+	if (oldest) /* if the timer cannot be set, the next answer does the same */
+		ck_loop_timer(&oldest->daemon->loop, &process->grows_old,
+			      oldest->pass.asked_at + CK_ASKING_SLOW, advance, process);
+}
+
+static void wait_begin(struct ck_call *call)
+{
+	look_again(call->client->process);
+	call->pass.waits = true;
+	DL_APPEND2(call->client->waiting, call, pass.prev, pass.next);
+	call->daemon->metrics.calls_waiting++;
+}
+
+static void wait_end(struct ck_call *call)
+{
+	call->pass.waits = false;
+	DL_DELETE2(call->client->waiting, call, pass.prev, pass.next);
+	call->daemon->metrics.calls_waiting--;
+}
+
+void ck_pass_leave(struct ck_call *call)
+{
+	struct ck_peer *client = call->client;
+	if (call->pass.waits)
+		wait_end(call);
+	if (!call->pass.asks)
+		return;
+	call->pass.asks = false;
+	client->asking--;
+	if (!client->process)
+		return;
+	if (call->pass.fresh)
+		not_fresh(client->process, call);
+	client->process->asking--;
+}
+
+void ck_pass_forget(struct ck_peer *client)
+{
+	struct ck_client_process *process = client->process;
+	struct ck_call *call, *next;
+	DL_FOREACH_SAFE2 (process->fresh, call, next, pass.next)
+		if (call->client == client)
+			not_fresh(process, call);
+	process->asking -= client->asking;
+}
+
+/* the oldest of the connection that has fewest at the runtime; NULL: none waits */
+static struct ck_call *next_to_ask(const struct ck_client_process *process)
+{
+	const struct ck_peer *client, *next = NULL;
+	DL_FOREACH2 (process->clients, client, of_process.next) {
+		/* without an h2 the connection is over, and ends its calls one after the other */
+		if (client->waiting && ck_connection_h2(client->conn) &&
+		    (!next || client->asking < next->asking))
+			next = client;
+	}
+	return next ? next->waiting : NULL;
+}
+
+/* the runtime is told what is left of its time */
+static void pass_late(struct ck_call *call)
+{
+	char left[CK_GRPC_TIMEOUT];
+	for (size_t i = 0; call->deadline && i < call->headers_n; i++)
+		if (ck_h2_find(&call->headers[i], 1, "grpc-timeout")) {
+			call->headers[i].value = ck_grpc_timeout_print(ck_call_left(call), left);
+			call->headers[i].value_len = strlen(left);
+		}
+	ck_pass_whole(call); /* which copies the headers */
+}
+
+void ck_pass_advance(struct ck_client_process *process)
+{
+	struct ck_call *call;
+	if (!process || process->advancing) /* a call that could not be sent has ended */
+		return;
+	process->advancing = true;
+	while (!has_enough(process) && (call = next_to_ask(process))) {
+		wait_end(call);
+		if (ck_call_left(call)) {
+			pass_late(call);
+		} else {
+			ck_call_answer(call, CK_GRPC_DEADLINE_EXCEEDED,
+				       "context deadline exceeded: this process has too many calls "
+				       "under way");
+			ck_call_free(call);
+		}
+	}
+	process->advancing = false;
+	if (next_to_ask(process))
+		look_again(process);
+}
+
 /* ---- sending the request --------------------------------------------------------------------- */
 
 static bool open_up(struct ck_call *call, const struct ck_h2_header *headers, size_t n)
@@ -293,6 +442,7 @@ static bool open_up(struct ck_call *call, const struct ck_h2_header *headers, si
 
 void ck_pass_begin(struct ck_call *call, const struct ck_h2_header *headers, size_t n)
 {
+	ask(call);
 	open_up(call, headers, n);
 }
 
@@ -307,6 +457,11 @@ int ck_pass_more(struct ck_call *call, const unsigned char *bytes, size_t n, str
 
 void ck_pass_whole(struct ck_call *call)
 {
+	if (ck_pass_must_wait(call)) {
+		wait_begin(call);
+		return;
+	}
+	ask(call);
 	if (call->view)
 		call->pass.reader.max = call->daemon->conf.list_max;
 	if (!open_up(call, call->headers, call->headers_n))
@@ -337,6 +492,10 @@ static void pass_request(struct ck_call *call)
 	const struct ck_cri_method *method = call->method;
 	struct ck_error err = { 0 };
 	int r = 0;
+	if (!call->client->filtered || method->class == CK_CRI_PASS) {
+		ck_pass_whole(call); /* it had to wait, and else would not have been read whole */
+		return;
+	}
 	if (!ck_call_guard(call))
 		return;
 	if (call->names_hidden) {

@@ -8,11 +8,15 @@
  *
  *   call-pass.c        passed on to the runtime; its answer is passed back, as it is or filtered
  *   call-create.c      RunPodSandbox, CreateContainer
+ *   call-lifecycle.c   StartContainer, Stop..., Remove...: what comes first
  *   call-start.c       StartContainer
- *   call-lifecycle.c   Stop..., Remove...: before they are passed on
- *   nri-call-steps.c   passes them on; and Update..., if NRI plugins are to be told
+ *   nri-call-steps.c   Stop..., Remove...; and Update..., if NRI plugins are to be told
+ *   call-joined.c      these three: one call at the runtime for all that ask for the same
  *   call-events.c      GetContainerEvents
+ *
+ * client-limits.c counts connections and calls, and says who has too many.
  */
+#include "src/base/hash.h"
 #include "src/daemon/daemon.h"
 #include "src/cri/filter.h"
 #include "src/cri/guard.h"
@@ -25,7 +29,17 @@ struct ck_peer {
 	struct ck_connection *conn;
 	/* Creates that were answered with an id. The end of the connection may show that the client
 	 * has not read the answer: then a container is kept again (K7). */
-	struct ck_call *lingering;
+	struct ck_call *lingering; /* by stream_id */
+	struct ck_call *untaken;   /* the same, of those it may not have read yet */
+	/* call-pass.c: questions at the runtime, and those that wait until fewer are */
+	unsigned asking;
+	struct ck_call *waiting; /* oldest first */
+	/* client-limits.c: NULL when it has lost its place */
+	struct ck_client_process *process;
+	struct {
+		struct ck_peer *prev, *next; /* of its process */
+	} of_process;
+	unsigned calls; /* under way */
 	size_t held;   /* bytes of its calls: headers, incomplete messages, unsent requests */
 	bool filtered; /* it is on the kubelet's socket, not on the one for node agents */
 };
@@ -39,6 +53,7 @@ struct ck_call_ops {
 
 /* call-pass.c: the call at the runtime */
 struct ck_call_pass {
+	struct ck_call *prev, *next;  /* of client->waiting, or of process->fresh */
 	struct ck_h2_stream *stream;  /* NULL: not sent yet, or over */
 	size_t unsent;                /* bytes of the request, counted in client->held */
 	struct ck_grpc_reader reader; /* of a filtered answer */
@@ -46,35 +61,36 @@ struct ck_call_pass {
 	size_t messages;              /* of a filtered answer, so far */
 	/* read from the runtime and not yet given back to its window */
 	size_t owed;
+	bool asks, waits; /* counted in client->asking, in client->waiting */
+	bool fresh;       /* in process->fresh, since asked_at */
+	uint64_t asked_at;
 	bool ended; /* the runtime's trailers came, or the end of its stream */
 };
 
 /* call-create.c */
 struct ck_call_create {
-	struct ck_call *prev, *next; /* of client->lingering */
-	bool lingers;                /* it is in that list */
+	UT_hash_handle by_stream;    /* of client->lingering */
+	struct ck_call *prev, *next; /* of client->untaken */
+	bool lingers;                /* it is in client->lingering */
 	bool taken;                  /* the client has read its answer */
-	int32_t stream_id;           /* of the client's stream, after it ended */
+	int32_t stream_id;           /* of the client's stream */
 	uint64_t answered_at;        /* when the runtime answered */
 	struct ck_consult *consult;  /* nri-before-create.c: plugins are being asked */
 	/* number of the request as plugins changed it; 0: they were not asked */
 	uint64_t consulted;
 };
 
-struct ck_starting;
-struct ck_call_start {               /* call-start.c */
+struct ck_joined;
+struct ck_call_join {                /* call-joined.c */
 	struct ck_call *prev, *next; /* that wait for the same end */
-	struct ck_starting *of;
-};
-
-struct ck_life;
-struct ck_call_join {                /* nri-call-steps.c: the same request is under way */
-	struct ck_call *prev, *next; /* that wait for the same end */
-	struct ck_life *life;
+	struct ck_joined *of;
 };
 
 struct ck_call {
+	struct ck_call *prev, *next; /* of daemon->metrics.calls_open */
 	struct ck_peer *client; /* NULL once the connection is gone */
+	/* whose it is when it goes on without its client; NULL: it has its client, or nobody's */
+	struct ck_client_process *left_by;
 	struct ck_daemon *daemon;
 	const struct ck_cri_method *method; /* NULL: not in the table */
 	const struct ck_call_ops *ops;
@@ -94,9 +110,40 @@ struct ck_call {
 	struct ck_loop_timer *timer;
 	struct ck_call_pass pass;
 	struct ck_call_create create;
-	struct ck_call_start start;
 	struct ck_call_join join;
 };
+
+/* ---- client-limits.c ------------------------------------------------------------------------- */
+
+struct ck_client_process { /* that has connections */
+	struct ck_client_process *prev, *next; /* of daemon->processes */
+	pid_t pid; /* 0: not of our pid namespace. Each connection counts as a process then */
+	uid_t uid;
+	struct ck_peer *clients; /* newest first */
+	unsigned clients_n, calls; /* also calls that go on without their client, */
+	unsigned left_n;           /* which are so many */
+	unsigned asking; /* call-pass.c: of all its clients */
+	struct ck_call *fresh; /* of these, sent a moment ago; the oldest first */
+	unsigned fresh_n;
+	struct ck_loop_timer *grows_old; /* when the oldest is not fresh any more */
+	bool advancing;  /* what waits is being sent */
+};
+
+struct ucred;
+/* ck_client_comes - @who has connected. When all places are taken, the process that holds most may
+ * lose its newest one. -CK_ETOOBIG (there is no place for this one), -CK_ENOMEM */
+int ck_client_comes(struct ck_peer *client, const struct ucred *who, struct ck_error *err);
+void ck_client_leaves(struct ck_peer *client);
+/* ck_client_counts - its calls are so many more, or fewer */
+void ck_client_counts(struct ck_peer *client, int calls);
+/* ck_client_detaches - @call goes on without its client, and counts for its process until it is
+ * freed: ck_client_left_call_ends() */
+void ck_client_detaches(struct ck_call *call);
+void ck_client_left_call_ends(struct ck_call *call);
+/* ck_client_may_call - the call is counted already. -CK_ETOOBIG */
+int ck_client_may_call(const struct ck_peer *client, struct ck_error *err);
+/* ck_refused - count it, and log it unless the last one for this cause is a moment ago */
+void ck_refused(struct ck_daemon *daemon, enum ck_refusal cause, const char *text);
 
 /* ---- serve.c --------------------------------------------------------------------------------- */
 
@@ -129,11 +176,48 @@ int ck_call_shows(struct ck_view *view, const struct ck_object *object);
 void ck_pass_begin(struct ck_call *call, const struct ck_h2_header *headers, size_t n);
 /* ck_pass_more - pass on these bytes of the request. -CK_ENOMEM */
 int ck_pass_more(struct ck_call *call, const unsigned char *bytes, size_t n, struct ck_error *err);
-/* ck_pass_whole - send call->request. The answer is passed back; with call->view it is filtered */
+/* ck_pass_whole - send call->request, at once or when it is its turn. The answer is passed back;
+ * with call->view it is filtered */
 void ck_pass_whole(struct ck_call *call);
+/* ck_pass_must_wait - is it a question, and has its process enough of them at the runtime? */
+bool ck_pass_must_wait(const struct ck_call *call);
+/* ck_pass_leave - it gives up its place. ck_pass_advance() follows, when it is freed */
+void ck_pass_leave(struct ck_call *call);
+/* ck_pass_forget - @client leaves its process */
+void ck_pass_forget(struct ck_peer *client);
+/* ck_pass_advance - send what waits, as far as there are places. NULL is fine */
+void ck_pass_advance(struct ck_client_process *process);
 extern const struct ck_call_ops ck_pass_ops, ck_act_ops, ck_create_ops;
 /* ck_pass_sent - bytes for the client have left its queue */
 void ck_pass_sent(struct ck_call *call, size_t n);
+
+/* ---- call-joined.c --------------------------------------------------------------------------- */
+
+struct ck_joined {
+	struct ck_daemon *daemon;
+	const struct ck_cri_method *method;
+	char id[CK_ID_MAX + 1];
+	struct ck_call *callers; /* that wait for its end; NULL: all have left */
+	/* of the first call */
+	struct ck_bytes request;
+	struct ck_h2_header *headers;
+	size_t headers_n;
+	uint64_t left; /* ns to its deadline when it came; UINT64_MAX: no deadline */
+};
+/* ck_joined_begin - for @call, the first one. It is taken over as by ck_join() */
+void ck_joined_begin(struct ck_joined *joined, struct ck_call *call);
+/* ck_join - @call waits for the same end. It is answered at its deadline at the latest, and freed
+ * when it is answered or its client leaves */
+void ck_join(struct ck_joined *joined, struct ck_call *call);
+/* ck_joined_send - ask the runtime. As ck_unary_start() */
+int ck_joined_send(const struct ck_joined *joined, enum ck_lane lane, uint64_t timeout,
+		   ck_unary_cb *done, void *userdata, struct ck_unary_call **ret_rpc,
+		   struct ck_error *err);
+/* all that still wait hear this */
+void ck_joined_answer(struct ck_joined *joined, const struct ck_unary_reply *answer);
+void ck_joined_fail(struct ck_joined *joined, int grpc, const char *text);
+/* ck_joined_fini - who still waits gets RST_STREAM */
+void ck_joined_fini(struct ck_joined *joined);
 
 /* ---- nri-call-steps.c ------------------------------------------------------------------------ */
 

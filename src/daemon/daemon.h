@@ -46,6 +46,7 @@ struct ck_listener;
 struct ck_nri;
 struct ck_plugging;
 struct ck_plugins;
+struct ck_client_process;
 struct ck_reconcile;
 struct ck_starting;
 
@@ -53,8 +54,10 @@ struct ck_starting;
 struct ck_held {
 	int fds[CK_HELD_MAX];
 	sd_event_source *sources[CK_HELD_MAX];
+	uint64_t since[CK_HELD_MAX]; /* when the life began that it is of; 0: not known */
 	unsigned n;
 	struct ck_loop_timer *timer;
+	uint64_t began; /* this life */
 	uint64_t until; /* by then every call on them has reached its deadline */
 };
 
@@ -80,7 +83,20 @@ struct ck_daemon {
 	enum { CK_POD_UPDATES_UNKNOWN, CK_POD_UPDATES_MISSING, CK_POD_UPDATES_THERE } pod_updates;
 	bool stopping;                  /* after SIGTERM: no new calls */
 	unsigned creating;              /* creates and starts at the runtime */
+	struct ck_client_process *processes;   /* client-limits.c: that have connections */
+	unsigned processes_n;
+	unsigned calls; /* under way, also those whose client has left */
+	struct ck_loop_timer *burst_timer;
+	bool burst; /* memory is to be given back; the timer does it when calls are few */
+	uint64_t refused_at[CK_REFUSALS]; /* when the log said so; 0: never */
 };
+
+/* client-limits.c: what the metrics show */
+struct ck_clients_use {
+	unsigned calls;                              /* under way */
+	unsigned process_connections, process_calls; /* of the process that has most */
+};
+void ck_clients_use(const struct ck_daemon *daemon, struct ck_clients_use *ret_use);
 
 /* serve.c */
 /* ck_listen_start - accept on @fd (taken). @filtered: the kubelet's socket. -CK_ENOMEM, -CK_EIO */
@@ -93,11 +109,12 @@ void ck_listener_free(struct ck_listener *listener);
 /*
  * held-connections.c: a runtime may undo a creation or start when the connection that carries it
  * ends. So the service manager gets a duplicate of each such connection, and passes it to the next
- * life. That keeps it open until what it carries is decided, and only reads it dry.
+ * life. That keeps it open until everything is decided that began before the life after its own,
+ * and only reads it dry.
  */
-#define CK_HELD_NAME "runtime" /* of such a descriptor */
-/* ck_held_passed - the service manager has passed @fd, which is taken */
-void ck_held_passed(struct ck_daemon *daemon, int fd);
+/* ck_held_passed - the service manager has passed @fd. false: @name is not that of such a
+ * connection; else it is taken */
+bool ck_held_passed(struct ck_daemon *daemon, int fd, const char *name);
 /* ck_held_begin - with the cache open. -CK_EIO, -CK_ENOMEM */
 int ck_held_begin(struct ck_daemon *daemon, struct ck_error *err);
 /* ck_held_give - a duplicate of @fd to the service manager */

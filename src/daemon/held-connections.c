@@ -5,11 +5,19 @@
  *   this life:  connect --> a duplicate to the service manager --> creations and starts
  *   next life:  passed --> read dry --> what they carried is decided --> ended
  *
+ * Its name says when its life began. What began later than the next life is not on it, unless a
+ * newer connection carries it, too. So a loop of crashes that leaves something behind each time
+ * does not keep all connections open.
+ *
  * To end one is to shut it down, also for the service manager, which then forgets its duplicate. No
  * byte of it is parsed: lists and statuses tell the next life how everything ended.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
@@ -19,6 +27,8 @@
 #include "src/base/mem.h"
 #include "src/daemon/daemon.h"
 
+#define NAME "runtime-" /* and the time, in ns */
+
 static void forget(struct ck_held *held, unsigned i)
 {
 	sd_event_source_disable_unref(held->sources[i]);
@@ -26,19 +36,24 @@ static void forget(struct ck_held *held, unsigned i)
 	held->n--;
 	held->fds[i] = held->fds[held->n];
 	held->sources[i] = held->sources[held->n];
+	held->since[i] = held->since[held->n];
 }
 
-void ck_held_passed(struct ck_daemon *daemon, int fd)
+bool ck_held_passed(struct ck_daemon *daemon, int fd, const char *name)
 {
 	struct ck_held *held = &daemon->held;
+	if (strncmp(name, NAME, sizeof(NAME) - 1) != 0)
+		return false;
 	if (held->n == CK_HELD_MAX) { /* a unit that stores more than ours does */
 		shutdown(fd, SHUT_RDWR);
 		close(fd);
-		return;
+		return true;
 	}
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	held->sources[held->n] = NULL;
+	held->since[held->n] = strtoull(name + sizeof(NAME) - 1, NULL, 10);
 	held->fds[held->n++] = fd;
+	return true;
 }
 
 static int ready(sd_event_source *source, int fd, uint32_t events, void *userdata)
@@ -57,26 +72,49 @@ static int ready(sd_event_source *source, int fd, uint32_t events, void *userdat
 	return 0;
 }
 
+/* when the life after that of connection @i began, as far as is known */
+static uint64_t life_ended(const struct ck_held *held, unsigned i)
+{
+	uint64_t next = held->began;
+	for (unsigned other = 0; held->since[i] && other < held->n; other++)
+		if (held->since[other] > held->since[i] && held->since[other] < next)
+			next = held->since[other];
+	return next;
+}
+
+/* since when something is undecided; UINT64_MAX: nothing is */
+static uint64_t undecided_since(struct ck_daemon *daemon)
+{
+	struct ck_gauges gauges;
+	if (ck_loop_now() >= daemon->held.until)
+		return UINT64_MAX;
+	if (ck_gauges_read(daemon->cache, &gauges) < 0)
+		return 0;
+	return gauges.inherited_since ? gauges.inherited_since : UINT64_MAX;
+}
+
 /* What is lost is looked for every few seconds, so nobody needs to tell when it is found. */
 static void look(void *userdata)
 {
 	struct ck_daemon *daemon = userdata;
 	struct ck_held *held = &daemon->held;
-	struct ck_gauges gauges;
-	uint64_t now = ck_loop_now();
-	bool undecided = ck_gauges_read(daemon->cache, &gauges) < 0 || gauges.inherited;
-	if (held->n && undecided && now < held->until &&
-	    ck_loop_timer(&daemon->loop, &held->timer, now + CK_HELD_LOOK, look, daemon) >= 0)
-		return;
-	if (held->n)
-		ck_log(CK_LOG_INFO,
-		       "ended the connections to the runtime that were kept open (%u): what they "
-		       "carried is decided",
-		       held->n);
-	while (held->n) {
-		shutdown(held->fds[0], SHUT_RDWR);
-		forget(held, 0);
+	uint64_t undecided = undecided_since(daemon);
+	unsigned ended = 0;
+	for (unsigned i = held->n; i-- > 0;) {
+		if (undecided < life_ended(held, i))
+			continue;
+		shutdown(held->fds[i], SHUT_RDWR);
+		forget(held, i);
+		ended++;
 	}
+	if (ended)
+		ck_log(CK_LOG_INFO,
+		       "ended connections to the runtime that were kept open (%u of %u): what they "
+		       "carried is decided",
+		       ended, ended + held->n);
+	if (held->n && ck_loop_timer(&daemon->loop, &held->timer, ck_loop_now() + CK_HELD_LOOK,
+				     look, daemon) < 0)
+		ck_log(CK_LOG_WARNING, "connections of earlier lives stay open: out of memory");
 }
 
 int ck_held_begin(struct ck_daemon *daemon, struct ck_error *err)
@@ -89,11 +127,12 @@ int ck_held_begin(struct ck_daemon *daemon, struct ck_error *err)
 	if (!getenv("NOTIFY_SOCKET"))
 		ck_log(CK_LOG_INFO, "there is no service manager that keeps connections open: a "
 				    "runtime may undo what is being made when crikeepd ends");
+	held->began = ck_loop_now();
 	if (!held->n)
 		return 0;
 	ck_log(CK_LOG_INFO,
 	       "connections to the runtime were kept open (%u): what they carry goes on", held->n);
-	held->until = ck_loop_now() + longest + CK_CREATE_EXTRA;
+	held->until = held->began + longest + CK_CREATE_EXTRA;
 	for (unsigned i = 0; r >= 0 && i < held->n; i++)
 		r = sd_event_add_io(daemon->loop.event, &held->sources[i], held->fds[i], EPOLLIN,
 				    ready, held);
@@ -112,7 +151,9 @@ void ck_held_give(struct ck_daemon *daemon, int fd)
 		       CK_HELD_MAX);
 		return;
 	}
-	int r = sd_pid_notify_with_fds(0, 0, "FDSTORE=1\nFDNAME=" CK_HELD_NAME, &fd, 1);
+	char state[64];
+	snprintf(state, sizeof(state), "FDSTORE=1\nFDNAME=" NAME "%" PRIu64, daemon->held.began);
+	int r = sd_pid_notify_with_fds(0, 0, state, &fd, 1);
 	if (r < 0)
 		ck_log(CK_LOG_WARNING,
 		       "the service manager cannot be given the connection to the runtime: %s",

@@ -23,6 +23,7 @@
 
 #include "cache/request/redact.h"
 #include "cache/store/store-int.h"
+#include "src/base/duration.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
@@ -76,7 +77,9 @@ static int listen_at(struct ck_daemon_main *m, int which, const char *path, stru
 	if (fd < 0 && !*path)
 		return 0;
 	if (fd < 0) {
-		fd = ck_unix_listen(path, conf->socket_mode, conf->socket_gid, err);
+		const struct ck_access *access =
+			which == CRI ? &conf->cri_socket : &conf->unfiltered_socket;
+		fd = ck_unix_listen(path, access->mode, access->group.gid, err);
 		m->made[which] = fd >= 0;
 	}
 	m->passed[which] = -1;
@@ -147,9 +150,29 @@ static void upstream_down(const char *why, void *userdata)
 	struct ck_daemon_main *m = userdata;
 	m->daemon.metrics.upstream_failures++;
 	m->daemon.metrics.upstream_up = 0;
+	m->daemon.metrics.upstream_silent = 0;
 	ck_reconcile_cancel(&m->daemon);
 	const char *how = m->daemon.metrics.upstream_connects ? "gone" : "not available";
 	ck_log(CK_LOG_WARNING, "the runtime is %s: %s; trying again", how, why);
+}
+
+static void upstream_silent(bool silent, void *userdata)
+{
+	struct ck_daemon_main *m = userdata;
+	struct ck_metrics *metrics = &m->daemon.metrics;
+	char span[CK_DURATION_TEXT];
+	if (silent) {
+		metrics->upstream_silent = ck_loop_now() - CK_ANSWERS_LOOK;
+		ck_log(CK_LOG_WARNING,
+		       "the runtime does not answer: it may be stopped or stuck. Its calls go on "
+		       "waiting");
+	} else {
+		uint64_t ns = ck_loop_now() - metrics->upstream_silent;
+		metrics->upstream_silent = 0;
+		ck_log(CK_LOG_INFO, "the runtime answers again, after %s",
+		       ck_duration_print(ns - ns % CK_NS_PER_S, span));
+	}
+	metrics->upstream_up = !silent;
 }
 
 static void upstream_redact(const char *text, char *out)
@@ -165,6 +188,7 @@ static void upstream_carries(int fd, void *userdata)
 static const struct ck_upstream_owner upstream_owner = {
 	.up = upstream_up,
 	.down = upstream_down,
+	.silent = upstream_silent,
 	.carries = upstream_carries,
 	.redact = upstream_redact,
 };
@@ -273,6 +297,25 @@ static int add_signals(struct ck_daemon_main *m, struct ck_error *err)
 	return r < 0 ? ck_fail_errno(err, CK_EIO, -r, "watch signals") : 0;
 }
 
+/* SQLite maps crikeep.db-shm into memory. If the file is cut short, so is that memory. */
+static void on_bus_error(int number, siginfo_t *info, void *context)
+{
+	static const char words[] =
+		"crikeepd: crikeep.db-shm, which is mapped into memory, was cut short by somebody; "
+		"ending, and the next start makes it anew\n";
+	(void)context;
+	signal(number, SIG_DFL);
+	/* anything else comes again, and ends the process */
+	if (info->si_code == BUS_ADRERR && write(STDERR_FILENO, words, sizeof(words) - 1))
+		_exit(EXIT_TROUBLE);
+}
+
+static void catch_bus_errors(void)
+{
+	struct sigaction action = { .sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO };
+	sigaction(SIGBUS, &action, NULL);
+}
+
 static void block_signals(void)
 {
 	sigset_t set;
@@ -379,10 +422,8 @@ static int take_socket(struct ck_daemon_main *m, int fd, const char *name)
 		[METRICS] = { "metrics", "metrics", conf->metrics },
 	};
 	int which = SOCKETS - 1;
-	if (!strcmp(name, CK_HELD_NAME)) {
-		ck_held_passed(&m->daemon, fd);
+	if (ck_held_passed(&m->daemon, fd, name))
 		return 0;
-	}
 	while (which != CRI && strcmp(name, sockets[which].name) != 0)
 		which--;
 	if (sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) <= 0 || m->passed[which] >= 0) {
@@ -475,6 +516,7 @@ static int start(struct ck_daemon_main *m, struct ck_error *err)
 	r = open_cache(m, err);
 	if (r >= 0)
 		r = ck_held_begin(daemon, err);
+	daemon->metrics.daemon = daemon;
 	if (r >= 0 && (*conf->metrics || m->passed[METRICS] >= 0))
 		r = ck_metrics_serve(&daemon->loop, conf, CK_TAKE_FD(m->passed[METRICS]),
 				     &daemon->metrics, daemon->cache, &m->metrics_server, err);
@@ -516,6 +558,7 @@ static void end(struct ck_daemon_main *m)
 	for (size_t i = 0; i < CK_COUNT(m->signals); i++)
 		sd_event_source_disable_unref(m->signals[i]);
 	ck_loop_timer_free(m->start_timer);
+	ck_loop_timer_free(daemon->burst_timer);
 	ck_loop_timer_free(m->retry_timer);
 	ck_loop_timer_free(m->stop_timer);
 	if (daemon->loop.event)
@@ -546,6 +589,7 @@ int main(int argc, char **argv)
 		return EXIT_SUCCESS;
 	}
 	block_signals();
+	catch_bus_errors();
 	ck_log_open("crikeepd", m.daemon.conf.log_target, m.daemon.conf.log_level);
 	ck_conf_check(&m.daemon.conf, odd, NULL, NULL);
 	if (take_sockets(&m) >= 0) {

@@ -16,6 +16,7 @@
 
 struct ck_metrics_server {
 	const struct ck_metrics *metrics;
+	const struct ck_access *access;
 	struct ck_cache *cache;
 	struct ck_process process;
 	struct ck_acceptor *acceptor;
@@ -25,8 +26,12 @@ struct ck_metrics_server {
 static void accepted(int fd, void *userdata)
 {
 	struct ck_metrics_server *server = userdata;
+	struct ucred peer = { 0 };
+	socklen_t len = sizeof(peer);
+	bool may = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
+		   ck_access_allows(server->access, peer.uid);
 	CK_AUTO_FREE char *text =
-		ck_metrics_print(server->metrics, server->cache, &server->process);
+		may ? ck_metrics_print(server->metrics, server->cache, &server->process) : NULL;
 	if (text)
 		send(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
 	close(fd);
@@ -45,11 +50,13 @@ int ck_metrics_serve(struct ck_loop *loop, const struct ck_conf *conf, int fd,
 		return ck_nomem(err);
 	}
 	server->metrics = metrics;
+	server->access = &conf->metrics_socket;
 	server->cache = cache;
 	ck_process_open(&server->process);
 	int r = fd;
 	if (fd < 0) {
-		r = ck_unix_listen(path, conf->socket_mode, conf->socket_gid, err);
+		r = ck_unix_listen(path, conf->metrics_socket.mode, conf->metrics_socket.group.gid,
+				   err);
 		if (r >= 0)
 			server->path = CK_TAKE(path);
 	}

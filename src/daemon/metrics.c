@@ -7,13 +7,16 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "cache/gauges.h"
 #include "hooks/status-file.h"
 #include "src/base/bytes.h"
+#include "src/base/duration.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/base/log.h"
+#include "src/daemon/call.h"
 #include "src/daemon/metrics.h"
 #include "src/daemon/proc-stats.h"
 
@@ -141,6 +144,21 @@ static void put_histograms(struct text *text, const char *name, const char *help
 
 /* ---- the daemon ------------------------------------------------------------------------------ */
 
+/* A subscription never ends, and a pull may take long without anything being wrong. */
+static bool should_end_soon(const struct ck_call *call)
+{
+	return call->stream && call->began && call->method && !call->method->streams &&
+	       strcmp(call->method->rpc, "PullImage") != 0;
+}
+
+static uint64_t oldest_call(const struct ck_metrics *m)
+{
+	const struct ck_call *call = m->calls_open;
+	while (call && !should_end_soon(call))
+		call = call->next;
+	return call ? ck_duration_between(call->began, ck_loop_now()) : 0;
+}
+
 /* @acts: only methods that are not simply passed on */
 static void put_routes(struct text *text, const char *name, const char *help, bool acts,
 		       const uint64_t values[CK_METRIC_METHODS])
@@ -228,10 +246,75 @@ static void put_nri(struct text *text, const struct ck_metrics *m)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
+static void put_upstream(struct text *text, const struct ck_metrics *m)
+{
+	put_one(text, "crikeepd_upstream_up", "gauge",
+		"1 while the runtime is connected and answers", m->upstream_up);
+	put_family(text, "crikeepd_upstream_silent_seconds", "gauge",
+		   "Time for which the connected runtime has answered nothing; 0 if it answers");
+	put_ns(text, "crikeepd_upstream_silent_seconds", "",
+	       m->upstream_silent ? ck_duration_between(m->upstream_silent, ck_loop_now()) : 0);
+	put_one(text, "crikeepd_upstream_connects_total", "counter",
+		"Connections made to the runtime", m->upstream_connects);
+	put_one(text, "crikeepd_upstream_failures_total", "counter",
+		"Connections to the runtime that could not be made or were lost",
+		m->upstream_failures);
+}
+
+static void put_clients(struct text *text, const struct ck_metrics *m)
+{
+	put_one(text, "crikeepd_clients", "gauge", "Open connections of clients", m->clients);
+	put_one(text, "crikeepd_clients_total", "counter", "Accepted connections of clients",
+		m->clients_total);
+	put_one(text, "crikeepd_clients_refused_total", "counter",
+		"Connections closed because of the peer's uid", m->refused[CK_REFUSED_UID]);
+	put_one(text, "crikeepd_clients_limited_total", "counter",
+		"Connections closed because their process, or all together, had too many",
+		m->refused[CK_REFUSED_CLIENT]);
+	put_one(text, "crikeepd_calls_limited_total", "counter",
+		"Calls refused because their process, or all together, had too many",
+		m->refused[CK_REFUSED_CALL]);
+	put_one(text, "crikeepd_clients_cut_total", "counter",
+		"Calls cut off because their client did not read", m->clients_cut);
+	put_one(text, "crikeepd_calls_waiting", "gauge",
+		"Lists and statuses that wait because their process has many others under way",
+		m->calls_waiting);
+}
+
+/* how much is used of what crikeep.yaml limits */
+static void put_limits(struct text *text, const struct ck_metrics *m)
+{
+	struct ck_clients_use use;
+	if (!m->daemon)
+		return;
+	const struct ck_conf *conf = &m->daemon->conf;
+	ck_clients_use(m->daemon, &use);
+	const struct {
+		const char *of;
+		uint64_t limit, used;
+	} limits[] = {
+		{ "connections", conf->connections, m->clients },
+		{ "process_connections", conf->process_connections, use.process_connections },
+		{ "process_calls", conf->process_calls, use.process_calls },
+		{ "calls", CK_CALLS_MAX, use.calls },
+	};
+	put_family(text, "crikeepd_limit", "gauge",
+		   "How many connections and calls clients may have; process: one process");
+	for (size_t i = 0; i < CK_COUNT(limits); i++)
+		put(text, "crikeepd_limit{of=\"%s\"} %" PRIu64 "\n", limits[i].of,
+		    limits[i].limit);
+	put_family(text, "crikeepd_limit_used", "gauge",
+		   "How many they have; process: the one process that has most");
+	for (size_t i = 0; i < CK_COUNT(limits); i++)
+		put(text, "crikeepd_limit_used{of=\"%s\"} %" PRIu64 "\n", limits[i].of,
+		    limits[i].used);
+}
+
 static void put_daemon(struct text *text, const struct ck_metrics *m)
 {
 	put_family(text, "crikeepd_build_info", "gauge", "Always 1; the version is the label");
 	put(text, "crikeepd_build_info{version=\"%s\"} 1\n", ck_version());
+	put_one(text, "crikeepd_pid", "gauge", "Process id of crikeepd", (uint64_t)getpid());
 
 	put_routes(text, "crikeepd_calls_total",
 		   "Calls from clients; other: calls that this version does not know", false,
@@ -243,6 +326,11 @@ static void put_daemon(struct text *text, const struct ck_metrics *m)
 		   m->refused_hidden);
 	put_routes(text, "crikeepd_filtered_items_total",
 		   "Hidden sandboxes and containers left out of answers", true, m->filtered);
+
+	put_family(text, "crikeepd_oldest_call_seconds", "gauge",
+		   "Age of the oldest unanswered call of a client, without streams and pulls of "
+		   "images; 0 if none");
+	put_ns(text, "crikeepd_oldest_call_seconds", "", oldest_call(m));
 
 	put_kinds(text, "crikeepd_creates_total", "counter", "Creates sent to the runtime",
 		  m->creates);
@@ -259,20 +347,9 @@ static void put_daemon(struct text *text, const struct ck_metrics *m)
 	put_one(text, "crikeepd_teardowns_joined_total", "counter",
 		"Stops and removals that joined an identical one under way", m->teardowns_joined);
 
-	put_one(text, "crikeepd_clients", "gauge", "Open connections of clients", m->clients);
-	put_one(text, "crikeepd_clients_total", "counter", "Accepted connections of clients",
-		m->clients_total);
-	put_one(text, "crikeepd_clients_refused_total", "counter",
-		"Connections closed because of the peer's uid", m->clients_refused);
-	put_one(text, "crikeepd_clients_cut_total", "counter",
-		"Calls cut off because their client did not read", m->clients_cut);
-	put_one(text, "crikeepd_upstream_up", "gauge", "1 while connected to the runtime",
-		m->upstream_up);
-	put_one(text, "crikeepd_upstream_connects_total", "counter",
-		"Connections made to the runtime", m->upstream_connects);
-	put_one(text, "crikeepd_upstream_failures_total", "counter",
-		"Connections to the runtime that could not be made or were lost",
-		m->upstream_failures);
+	put_clients(text, m);
+	put_limits(text, m);
+	put_upstream(text, m);
 	put_one(text, "crikeepd_uid_conflicts_total", "counter",
 		"Pod uids seen with two READY sandboxes or as two pods", m->uid_conflicts);
 	put_family(text, "crikeepd_events_total", "counter",

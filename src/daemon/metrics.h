@@ -10,6 +10,7 @@
 #include "src/rpc/connection.h"
 #include "src/cri/calls.h"
 
+struct ck_call;
 struct ck_nri;
 
 struct ck_histogram { /* of seconds; buckets in metrics.c */
@@ -19,6 +20,10 @@ void ck_histogram_add(struct ck_histogram *histogram, uint64_t ns);
 
 /* at least one more than the table has: the last one counts methods that are not in it */
 #define CK_METRIC_METHODS 64u
+
+/* a connection whose user may not connect, or for which there is no place; and a call */
+enum ck_refusal { CK_REFUSED_UID, CK_REFUSED_CLIENT, CK_REFUSED_CALL };
+#define CK_REFUSALS 3
 
 struct ck_metrics { /* zeroed; the files that do the work count here */
 	/* by method: ck_metrics_method() */
@@ -38,12 +43,14 @@ struct ck_metrics { /* zeroed; the files that do the work count here */
 	/* crikeepd_starts_total: sent to the runtime; crikeepd_starts_joined_total */
 	uint64_t starts, starts_joined;
 	uint64_t teardowns_joined; /* crikeepd_teardowns_joined_total */
+	/* calls of clients until they are freed, oldest first; also those that were answered */
+	struct ck_call *calls_open;
 	/* connections */
-	/* crikeepd_clients_total, crikeepd_clients_refused_total (peer uid) */
-	uint64_t clients_total, clients_refused;
+	uint64_t clients_total; /* crikeepd_clients_total */
 	uint64_t clients; /* gauge crikeepd_clients */
 	/* ..._total, ..._total, gauge crikeepd_upstream_up */
 	uint64_t upstream_connects, upstream_failures, upstream_up;
+	uint64_t upstream_silent; /* since when; 0: it answers. ..._silent_seconds */
 	uint64_t uid_conflicts; /* crikeepd_uid_conflicts_total (K26) */
 	/* crikeepd_events_total{what="sent"|"hidden"|"made"} */
 	uint64_t events_sent, events_hidden;
@@ -51,6 +58,13 @@ struct ck_metrics { /* zeroed; the files that do the work count here */
 	/* crikeepd_nri_refused_total{kind}: creates that plugins refused */
 	uint64_t nri_refused[3];
 	struct ck_nri *nri; /* for its plugins; NULL: NRI is off */
+	/* by enum ck_refusal: crikeepd_clients_refused_total, crikeepd_clients_limited_total,
+	 * crikeepd_calls_limited_total */
+	uint64_t refused[CK_REFUSALS];
+	/* for crikeepd_limit and crikeepd_limit_used; NULL: they are left out */
+	const struct ck_daemon *daemon;
+	/* crikeepd_calls_waiting: questions whose process has enough others at the runtime */
+	uint64_t calls_waiting;
 	/* crikeepd_clients_cut_total: over client_memory */
 	uint64_t clients_cut;
 };

@@ -15,7 +15,8 @@
  * Plugins have deadlines of their own, and so has the rest: a client that goes leaves the call to
  * its steps (H6, R41), but for what plugins are asked to agree to, which is not begun without it.
  * Two calls that end one pod go one after the other, so that no network is torn down while the
- * other's plugins are still being told (R19). That nobody hears of one end twice is NRI's side.
+ * other's plugins are still being told (R19). A removal first waits until creations in its sandbox
+ * have ended and been destroyed (K16). That nobody hears of one end twice is NRI's side.
  */
 #include <stdio.h>
 
@@ -36,15 +37,14 @@ typedef void step_fn(struct ck_life *life);
 
 struct ck_life {
 	struct ck_life *prev, *next;
-	struct ck_daemon *daemon;
-	struct ck_call *call;    /* detached once its client is gone */
-	struct ck_call *joined;  /* the same request, while this one runs */
-	struct ck_bytes request; /* a detached call's */
+	struct ck_joined asked;
+	const struct program *program;
 	step_fn *const *at;
 	struct ck_unary_call *rpc;
-	bool agrees;               /* plugins may refuse it */
+	struct ck_turn *turn;      /* of a removal */
 	bool telling;              /* an event is under way; NRI calls back */
 	bool cut;                  /* it ends when NRI calls back */
+	bool in_order;             /* it ends a pod, and plugins are told */
 	bool waits;                /* for an older one of the same pod */
 	struct ck_objects members; /* containers of the pod */
 	size_t member;
@@ -73,71 +73,61 @@ static void next_step(struct ck_life *life)
 	step(life);
 }
 
-static bool ends_pod(const struct ck_life *life)
-{
-	const struct ck_cri_method *method = life->call->method;
-	return method->kind == CK_SANDBOX &&
-	       (method->class == CK_CRI_STOP || method->class == CK_CRI_REMOVE);
-}
-
-/* the oldest of those that end this pod; NULL: none */
+/* the oldest of those that are in order; NULL: none */
 static struct ck_life *same_pod(const struct ck_daemon *daemon, const char *id)
 {
 	struct ck_life *life, *oldest = NULL;
 	DL_FOREACH (daemon->lives, life)
-		if (ends_pod(life) && strcmp(life->call->id, id) == 0)
+		if (life->in_order && strcmp(life->asked.id, id) == 0)
 			oldest = life;
 	return oldest;
 }
 
-static void joined_free(struct ck_call *call)
-{
-	DL_DELETE2(call->join.life->joined, call, join.prev, join.next);
-	ck_call_free(call);
-}
-
 static void life_free(struct ck_life *life)
 {
-	DL_DELETE(life->daemon->lives, life);
-	while (life->joined)
-		joined_free(life->joined);
+	DL_DELETE(life->asked.daemon->lives, life);
 	ck_unary_cancel(life->rpc);
-	ck_call_free(life->call);
-	ck_bytes_free(&life->request);
+	ck_turn_free(life->turn);
+	ck_joined_fini(&life->asked);
 	ck_objects_fini(&life->members);
 	ck_grpc_status_fini(&life->answer.status);
 	ck_bytes_free(&life->answer.message);
 	free(life);
 }
 
-/* the client was answered, or is gone */
+/* its callers were answered, or are gone */
 static void end(struct ck_life *life)
 {
-	struct ck_daemon *daemon = life->daemon;
+	struct ck_daemon *daemon = life->asked.daemon;
 	char id[CK_ID_MAX + 1];
-	bool of_pod = ends_pod(life);
-	snprintf(id, sizeof(id), "%s", life->call->id);
+	bool in_order = life->in_order;
+	snprintf(id, sizeof(id), "%s", life->asked.id);
 	life_free(life);
-	struct ck_life *waits = of_pod ? same_pod(daemon, id) : NULL;
+	struct ck_life *waits = in_order ? same_pod(daemon, id) : NULL;
 	if (!waits || !waits->waits)
 		return;
 	waits->waits = false;
-	step(waits);
+	next_step(waits);
+}
+
+/* two that end one pod go one after the other */
+static void wait_for_others(struct ck_life *life)
+{
+	life->waits = same_pod(life->asked.daemon, life->asked.id);
+	life->in_order = true;
+	if (!life->waits)
+		next_step(life);
 }
 
 static void fail(struct ck_life *life, int grpc, const char *text)
 {
-	ck_call_answer(life->call, grpc, text);
-	for (; life->joined; joined_free(life->joined))
-		ck_call_answer(life->joined, grpc, text);
+	ck_joined_fail(&life->asked, grpc, text);
 	end(life);
 }
 
 static void fail_status(struct ck_life *life, const struct ck_grpc_status *why)
 {
-	ck_call_pass_status(life->call, why);
-	for (; life->joined; joined_free(life->joined))
-		ck_call_pass_status(life->joined, why);
+	ck_joined_answer(&life->asked, &(struct ck_unary_reply){ .status = *why });
 	end(life);
 }
 
@@ -148,70 +138,26 @@ static void fail_error(struct ck_life *life, const struct ck_error *err)
 
 static void answer(struct ck_life *life)
 {
-	const struct ck_bytes *message = &life->answer.message;
-	if (life->answer.status.code != CK_GRPC_OK) {
-		fail_status(life, &life->answer.status);
-		return;
-	}
-	ck_call_answer_message(life->call, message->p, message->len);
-	for (; life->joined; joined_free(life->joined))
-		ck_call_answer_message(life->joined, message->p, message->len);
+	ck_joined_answer(&life->asked, &life->answer);
 	end(life);
-}
-
-/* its client is gone */
-static void life_left(struct ck_call *call)
-{
-	struct ck_life *life;
-	DL_SEARCH_SCALAR(call->daemon->lives, life, call, call);
-	if (CK_NEVER(!life)) {
-		ck_call_free(call);
-		return;
-	}
-	call->client->held -= call->request.len;
-	life->request = call->request;
-	call->request = (struct ck_bytes){ 0 };
-	ck_call_detach(call);
-}
-
-static const struct ck_call_ops life_ops = { .left = life_left };
-static const struct ck_call_ops joined_ops = { .left = joined_free };
-
-/* A call that ends something goes on without its callers, so they are answered in time here. */
-static void too_late(void *userdata)
-{
-	struct ck_call *call = userdata;
-	if (!call->stream)
-		return;
-	ck_call_answer(call, CK_GRPC_DEADLINE_EXCEEDED,
-		       "context deadline exceeded: the runtime has not answered yet; the call goes "
-		       "on, and a repeated one joins it");
-	call->ops->left(call);
-}
-
-static void answer_in_time(struct ck_call *call)
-{
-	if (call->deadline)
-		/* if the timer cannot be set, the client ends the call by itself */
-		ck_loop_timer(&call->daemon->loop, &call->timer, call->deadline, too_late, call);
-}
-
-static struct ck_bytes *request_of(struct ck_life *life)
-{
-	return life->call->client ? &life->call->request : &life->request;
 }
 
 /* ---- asking the runtime ---------------------------------------------------------------------- */
 
-/* StopContainer's grace period, in ns */
-static uint64_t grace(struct ck_life *life)
+static bool stops_container(const struct ck_life *life)
 {
-	const struct ck_bytes *request = request_of(life);
-	struct ck_wire wire = ck_wire_begin(request->p, request->len);
+	const struct ck_cri_method *method = life->asked.method;
+	return method->class == CK_CRI_STOP && method->kind == CK_CONTAINER;
+}
+
+/* StopContainer's grace period, in ns */
+static uint64_t grace(const struct ck_life *life)
+{
+	struct ck_wire wire = ck_wire_begin(life->asked.request.p, life->asked.request.len);
 	struct ck_wire_field field;
 	struct ck_error err;
 	uint64_t seconds = 0;
-	if (life->call->method->class != CK_CRI_STOP || life->call->method->kind != CK_CONTAINER)
+	if (!stops_container(life))
 		return 0;
 	while (ck_wire_next(&wire, &field, &err) > 0)
 		if (field.number == CRI_StopContainerRequest_timeout &&
@@ -222,23 +168,27 @@ static uint64_t grace(struct ck_life *life)
 							 : seconds * CK_NS_PER_S;
 }
 
-/* How long the runtime may take. A stop or removal goes on without its callers: it has
- * destroy_timeout more than the first one waits, or than the grace period. */
-static uint64_t patience(struct ck_life *life)
+/*
+ * How long the runtime may take. A stop or removal goes on without its callers: it has
+ * destroy_timeout more than the first one waits, or than the grace period. CRI-O takes what is left
+ * as the grace period of containers that still run in a pod that is stopped: so they have at most
+ * that much more.
+ */
+static uint64_t patience(const struct ck_life *life)
 {
-	uint64_t left = ck_call_left(life->call), least = grace(life);
-	if (life->agrees)
-		return left == UINT64_MAX ? CK_STOP_MAX : left ? left : 1;
+	uint64_t left = life->asked.left, least = grace(life);
 	if (left == UINT64_MAX)
 		left = CK_STOP_MAX;
-	return (left < least ? least : left) + life->daemon->conf.destroy_timeout;
+	if (life->program->agrees)
+		return left ? left : 1;
+	return (left < least ? least : left) + life->asked.daemon->conf.destroy_timeout;
 }
 
 /* @message is freed; an error is answered */
 static void ask(struct ck_life *life, const char *path, int r, struct ck_bytes *message,
 		ck_unary_cb *done)
 {
-	struct ck_daemon *daemon = life->daemon;
+	struct ck_daemon *daemon = life->asked.daemon;
 	const struct ck_unary_options options = { .path = path,
 						  .timeout = patience(life),
 						  .reply_max = daemon->conf.list_max };
@@ -271,46 +221,34 @@ static bool went_well(struct ck_life *life, const struct ck_unary_reply *reply)
 static void forwarded(struct ck_unary_reply *reply, void *userdata)
 {
 	struct ck_life *life = userdata;
-	struct ck_call *call = life->call;
-	struct ck_cache *cache = life->daemon->cache;
+	const struct ck_cri_method *method = life->asked.method;
+	const char *id = life->asked.id;
+	struct ck_cache *cache = life->asked.daemon->cache;
 	int grpc = reply->status.code;
 	life->rpc = NULL;
 	life->answer =
 		(struct ck_unary_reply){ .status = reply->status, .message = reply->message };
 	reply->status = (struct ck_grpc_status){ 0 };
 	reply->message = (struct ck_bytes){ 0 };
-	if (call->method->class == CK_CRI_REMOVE &&
-	    (grpc == CK_GRPC_OK || grpc == CK_GRPC_NOT_FOUND))
-		ck_object_removed(cache, call->method->kind, call->id);
+	if (method->class == CK_CRI_REMOVE && (grpc == CK_GRPC_OK || grpc == CK_GRPC_NOT_FOUND))
+		ck_object_removed(cache, method->kind, id);
 	if (grpc != CK_GRPC_OK) {
 		answer(life);
 		return;
 	}
-	if (call->method->class == CK_CRI_STOP && call->method->kind == CK_CONTAINER)
-		ck_start_stopped(cache, call->id);
-	if (call->method->class == CK_CRI_STOP)
-		ck_object_seen(cache, call->method->kind, call->id, CK_CONDITION_DEAD);
+	if (stops_container(life))
+		ck_start_stopped(cache, id);
+	if (method->class == CK_CRI_STOP)
+		ck_object_seen(cache, method->kind, id, CK_CONDITION_DEAD);
 	next_step(life);
 }
 
 /* the call itself */
 static void forward(struct ck_life *life)
 {
-	struct ck_call *call = life->call;
-	struct ck_daemon *daemon = life->daemon;
-	const struct ck_h2_header *path = ck_h2_find(call->headers, call->headers_n, ":path");
-	const struct ck_bytes *request = request_of(life);
 	struct ck_error err;
-	char name[128];
-	snprintf(name, sizeof(name), "%.*s", (int)path->value_len, path->value);
-	const struct ck_unary_options options = {
-		.path = name,
-		.timeout = patience(life),
-		.metadata = call->headers,
-		.metadata_n = call->headers_n,
-	};
-	if (ck_unary_start(daemon->upstream, &options, request->p, request->len, forwarded, life,
-			   &life->rpc, &err) < 0)
+	if (ck_joined_send(&life->asked, CK_LANE_PASS, patience(life), forwarded, life, &life->rpc,
+			   &err) < 0)
 		fail_error(life, &err);
 }
 
@@ -339,7 +277,7 @@ static int tell(struct ck_life *life, struct ck_nri_call *call, ck_nri_cb *done,
 		struct ck_error *err)
 {
 	call->size = sizeof(*call);
-	int r = ck_nri_send(life->daemon->nri, call, done, life, err);
+	int r = ck_nri_send(life->asked.daemon->nri, call, done, life, err);
 	life->telling = r >= 0;
 	return r;
 }
@@ -364,12 +302,12 @@ static void tell_end(struct ck_life *life, enum ck_nri_event event, const char *
 
 static void tell_pod(struct ck_life *life, enum ck_nri_event event)
 {
-	tell_end(life, event, life->call->id, NULL, goes_on);
+	tell_end(life, event, life->asked.id, NULL, goes_on);
 }
 
 static void tell_container(struct ck_life *life, enum ck_nri_event event)
 {
-	tell_end(life, event, NULL, life->call->id, goes_on);
+	tell_end(life, event, NULL, life->asked.id, goes_on);
 }
 
 static void tell_stop_pod(struct ck_life *life)
@@ -425,13 +363,13 @@ static void list(struct ck_life *life)
 {
 	struct ck_bytes message = { 0 };
 	int r = ck_cri_put_inside(&message, CRI_ListContainersRequest_filter,
-				  CRI_ContainerFilter_pod_sandbox_id, life->call->id);
+				  CRI_ContainerFilter_pod_sandbox_id, life->asked.id);
 	ask(life, "ListContainers", r, &message, listed);
 }
 
 static bool listens(const struct ck_life *life, enum ck_nri_event event, const char *container_id)
 {
-	return ck_nri_listens(life->daemon->nri, event, CK_CONTAINER, container_id) == 1;
+	return ck_nri_listens(life->asked.daemon->nri, event, CK_CONTAINER, container_id) == 1;
 }
 
 static void stop_each(struct ck_life *life);
@@ -453,7 +391,7 @@ static void member_stopped(struct ck_unary_reply *reply, void *userdata)
 	struct ck_life *life = userdata;
 	if (!went_well(life, reply))
 		return;
-	ck_object_seen(life->daemon->cache, CK_CONTAINER, life->members.all[life->member].id,
+	ck_object_seen(life->asked.daemon->cache, CK_CONTAINER, life->members.all[life->member].id,
 		       CK_CONDITION_DEAD);
 	life->member_stopped = true;
 	step(life);
@@ -471,7 +409,7 @@ static void stop_each(struct ck_life *life)
 			return;
 		}
 		if (listens(life, CK_NRI_STOP_CONTAINER, member->id)) {
-			tell_end(life, CK_NRI_STOP_CONTAINER, life->call->id, member->id,
+			tell_end(life, CK_NRI_STOP_CONTAINER, life->asked.id, member->id,
 				 next_member);
 			return;
 		}
@@ -485,13 +423,13 @@ static void pod_stopped(struct ck_unary_reply *reply, void *userdata)
 	struct ck_life *life = userdata;
 	if (!went_well(life, reply))
 		return;
-	ck_object_seen(life->daemon->cache, CK_SANDBOX, life->call->id, CK_CONDITION_DEAD);
+	ck_object_seen(life->asked.daemon->cache, CK_SANDBOX, life->asked.id, CK_CONDITION_DEAD);
 	next_step(life);
 }
 
 static void stop_pod(struct ck_life *life)
 {
-	ask_id(life, "StopPodSandbox", life->call->id, pod_stopped);
+	ask_id(life, "StopPodSandbox", life->asked.id, pod_stopped);
 }
 
 static void member_removed(struct ck_unary_reply *reply, void *userdata)
@@ -499,7 +437,8 @@ static void member_removed(struct ck_unary_reply *reply, void *userdata)
 	struct ck_life *life = userdata;
 	if (!went_well(life, reply))
 		return;
-	ck_object_removed(life->daemon->cache, CK_CONTAINER, life->members.all[life->member].id);
+	ck_object_removed(life->asked.daemon->cache, CK_CONTAINER,
+			  life->members.all[life->member].id);
 	life->member++;
 	step(life);
 }
@@ -522,7 +461,7 @@ static void remove_each(struct ck_life *life)
 	}
 	const char *id = life->members.all[life->member].id;
 	if (listens(life, CK_NRI_STOP_CONTAINER, id) || listens(life, CK_NRI_REMOVE_CONTAINER, id))
-		tell_end(life, CK_NRI_REMOVE_CONTAINER, life->call->id, id, remove_member);
+		tell_end(life, CK_NRI_REMOVE_CONTAINER, life->asked.id, id, remove_member);
 	else
 		ask_id(life, "RemoveContainer", id, member_removed);
 }
@@ -538,8 +477,8 @@ static void stopped_first(struct ck_unary_reply *reply, void *userdata)
 
 static void stop_first(struct ck_life *life)
 {
-	if (listens(life, CK_NRI_STOP_CONTAINER, life->call->id))
-		ask_id(life, "StopContainer", life->call->id, stopped_first);
+	if (listens(life, CK_NRI_STOP_CONTAINER, life->asked.id))
+		ask_id(life, "StopContainer", life->asked.id, stopped_first);
 	else
 		next_step(life);
 }
@@ -578,13 +517,10 @@ static int replace_resources(struct ck_life *life, const void *resources, size_t
 			     struct ck_error *err)
 {
 	CK_AUTO_BYTES struct ck_bytes rewritten = { 0 };
-	struct ck_call *call = life->call;
-	struct ck_bytes *request = request_of(life);
+	struct ck_bytes *request = &life->asked.request;
 	int r = ck_apply_update(request->p, request->len, resources, len, &rewritten, err);
 	if (r < 0)
 		return r;
-	if (call->client)
-		call->client->held += rewritten.len - request->len;
 	ck_bytes_free(request);
 	*request = rewritten;
 	rewritten = (struct ck_bytes){ 0 };
@@ -601,7 +537,7 @@ static void agreed(const struct ck_nri_result *result, void *userdata)
 		fail(life, CK_GRPC_UNKNOWN, result->refusal);
 		return;
 	}
-	if (!life->call->stream) { /* nobody waits for it any more, and it has not begun */
+	if (!life->asked.callers) { /* nobody waits for it any more, and it has not begun */
 		end(life);
 		return;
 	}
@@ -624,10 +560,10 @@ static void ask_update(struct ck_life *life)
 {
 	CK_AUTO_BYTES struct ck_bytes resources = { 0 };
 	struct ck_nri_call call = { .event = CK_NRI_UPDATE_CONTAINER,
-				    .container_id = life->call->id };
+				    .container_id = life->asked.id };
 	struct ck_error err = { 0 };
-	if (resources_of(request_of(life), CRI_UpdateContainerResourcesRequest_linux, &resources,
-			 &err) < 0) {
+	if (resources_of(&life->asked.request, CRI_UpdateContainerResourcesRequest_linux,
+			 &resources, &err) < 0) {
 		fail_error(life, &err);
 		return;
 	}
@@ -645,7 +581,7 @@ static void probed(struct ck_unary_reply *reply, void *userdata)
 		fail_status(life, &reply->status);
 		return;
 	}
-	life->daemon->pod_updates =
+	life->asked.daemon->pod_updates =
 		grpc == CK_GRPC_UNIMPLEMENTED ? CK_POD_UPDATES_MISSING : CK_POD_UPDATES_THERE;
 	if (grpc == CK_GRPC_UNIMPLEMENTED)
 		ck_log(CK_LOG_INFO, "the runtime has no UpdatePodSandboxResources: plugins are not "
@@ -659,7 +595,7 @@ static void probe_update_pod(struct ck_life *life)
 {
 	static step_fn *const pass_on[] = { forward, answer };
 	struct ck_bytes nothing = { 0 };
-	switch (life->daemon->pod_updates) {
+	switch (life->asked.daemon->pod_updates) {
 	case CK_POD_UPDATES_UNKNOWN:
 		ask(life, "UpdatePodSandboxResources", 0, &nothing, probed);
 		break;
@@ -676,11 +612,11 @@ static void probe_update_pod(struct ck_life *life)
 static void ask_update_pod(struct ck_life *life)
 {
 	CK_AUTO_BYTES struct ck_bytes overhead = { 0 }, resources = { 0 };
-	struct ck_nri_call call = { .event = CK_NRI_UPDATE_POD_SANDBOX, .pod_id = life->call->id };
+	struct ck_nri_call call = { .event = CK_NRI_UPDATE_POD_SANDBOX, .pod_id = life->asked.id };
 	struct ck_error err = { 0 };
-	if (resources_of(request_of(life), CRI_UpdatePodSandboxResourcesRequest_overhead, &overhead,
-			 &err) < 0 ||
-	    resources_of(request_of(life), CRI_UpdatePodSandboxResourcesRequest_resources,
+	if (resources_of(&life->asked.request, CRI_UpdatePodSandboxResourcesRequest_overhead,
+			 &overhead, &err) < 0 ||
+	    resources_of(&life->asked.request, CRI_UpdatePodSandboxResourcesRequest_resources,
 			 &resources, &err) < 0) {
 		fail_error(life, &err);
 		return;
@@ -694,9 +630,11 @@ static void ask_update_pod(struct ck_life *life)
 
 /* ---- the programs ---------------------------------------------------------------------------- */
 
-static step_fn *const stop_pod_steps[] = { list, stop_each, tell_stop_pod, forward, answer };
-static step_fn *const remove_pod_steps[] = { list,        stop_each,       tell_stop_pod, stop_pod,
-					     remove_each, tell_remove_pod, forward,       answer };
+static step_fn *const stop_pod_steps[] = { wait_for_others, list,    stop_each,
+					   tell_stop_pod,   forward, answer };
+static step_fn *const remove_pod_steps[] = { wait_for_others, list,     stop_each,
+					     tell_stop_pod,   stop_pod, remove_each,
+					     tell_remove_pod, forward,  answer };
 static step_fn *const stop_steps[] = { forward, tell_stop, answer };
 static step_fn *const remove_steps[] = { stop_first, tell_remove, forward, answer };
 static step_fn *const update_steps[] = { ask_update, forward, tell_post_update, answer };
@@ -738,21 +676,52 @@ static bool told_of(const struct ck_daemon *daemon, const struct program *progra
 	return daemon->nri && ck_plugging_wanted(daemon, program->events);
 }
 
-/* the same request is under way: one call at the runtime for both */
-static bool join(struct ck_call *call)
+static void choose_steps(struct ck_life *life)
+{
+	life->at = told_of(life->asked.daemon, life->program) ? life->program->steps
+							      : life->program->untold;
+	step(life);
+}
+
+static void drained(struct ck_turn *turn, int outcome, void *userdata)
+{
+	struct ck_life *life = userdata;
+	const struct ck_error *err = ck_turn_error(turn);
+	if (outcome == CK_DRAINED)
+		choose_steps(life);
+	else if (err && err->code)
+		fail_error(life, err);
+	else
+		fail(life, CK_GRPC_UNAVAILABLE, "creations in this pod sandbox have not ended yet");
+}
+
+/* @timeout: of the first caller */
+static void drain(struct ck_life *life, uint64_t timeout)
+{
+	struct ck_joined *asked = &life->asked;
+	struct ck_error err = { 0 };
+	int r = ck_remove_begin(asked->daemon->cache, asked->method->kind, asked->id, timeout,
+				&life->turn, &err);
+	if (r < 0)
+		fail_error(life, &err);
+	else if (r == CK_WAIT)
+		ck_turn_watch(life->turn, drained, life);
+	else
+		drained(life->turn, r, life);
+}
+
+/* the same request is under way: one call at the runtime for both (K35) */
+static bool joins(struct ck_call *call)
 {
 	struct ck_life *life;
 	DL_FOREACH (call->daemon->lives, life) {
-		const struct ck_bytes *request = request_of(life);
-		if (life->agrees || life->cut || life->call->method != call->method ||
+		const struct ck_bytes *request = &life->asked.request;
+		if (life->program->agrees || life->cut || life->asked.method != call->method ||
 		    request->len != call->request.len ||
 		    (request->len && memcmp(request->p, call->request.p, request->len) != 0))
 			continue;
-		call->join.life = life;
-		call->ops = &joined_ops;
-		DL_APPEND2(life->joined, call, join.prev, join.next);
 		call->daemon->metrics.teardowns_joined++;
-		answer_in_time(call);
+		ck_join(&life->asked, call);
 		return true;
 	}
 	return false;
@@ -762,10 +731,10 @@ bool ck_life_begin(struct ck_call *call)
 {
 	struct ck_daemon *daemon = call->daemon;
 	const struct program *program = program_of(call);
-	bool tells = program && told_of(daemon, program);
-	if (!program || (!tells && !program->untold))
+	bool removes = call->method->class == CK_CRI_REMOVE;
+	if (!program || (!program->untold && !told_of(daemon, program)))
 		return false;
-	if (!program->agrees && join(call))
+	if (!program->agrees && joins(call))
 		return true;
 	struct ck_life *life = CK_NEW(struct ck_life);
 	if (!life) {
@@ -773,17 +742,13 @@ bool ck_life_begin(struct ck_call *call)
 		ck_call_free(call);
 		return true;
 	}
-	*life = (struct ck_life){ .daemon = daemon,
-				  .call = call,
-				  .at = tells ? program->steps : program->untold };
-	life->agrees = program->agrees;
-	life->waits = tells && ends_pod(life) && same_pod(daemon, call->id);
+	life->program = program;
+	ck_joined_begin(&life->asked, call);
 	DL_PREPEND(daemon->lives, life);
-	call->ops = &life_ops;
-	if (!life->agrees)
-		answer_in_time(call);
-	if (!life->waits)
-		step(life);
+	if (removes)
+		drain(life, ck_call_timeout(call));
+	else
+		choose_steps(life);
 	return true;
 }
 

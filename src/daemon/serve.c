@@ -52,11 +52,13 @@ void ck_call_detach(struct ck_call *call)
 {
 	drop_request(call); /* it was sent, and is not sent again without a client */
 	call->client->held -= call->headers_size + sizeof(*call);
+	ck_client_detaches(call);
 	call->client = NULL;
 }
 
 void ck_call_free(struct ck_call *call)
 {
+	struct ck_peer *client = call->client;
 	if (call->stream)
 		ck_h2_stream_reset(call->stream, CK_H2_CANCEL);
 	if (call->pass.stream)
@@ -68,12 +70,20 @@ void ck_call_free(struct ck_call *call)
 	ck_objects_free(call->pass.objects);
 	ck_loop_timer_free(call->timer);
 	drop_request(call);
-	if (call->client)
-		call->client->held -= call->pass.reader.message.len + call->pass.unsent +
-				      call->headers_size + sizeof(*call);
+	if (client) {
+		client->held -= call->pass.reader.message.len + call->pass.unsent +
+				call->headers_size + sizeof(*call);
+		ck_client_counts(client, -1);
+		ck_pass_leave(call);
+	}
+	ck_client_left_call_ends(call);
 	ck_grpc_reader_fini(&call->pass.reader);
 	free(call->headers);
+	DL_DELETE(call->daemon->metrics.calls_open, call);
+	call->daemon->calls--;
 	free(call);
+	if (client)
+		ck_pass_advance(client->process);
 }
 
 static void send_status(struct ck_call *call, int grpc, const char *message, const void *details,
@@ -172,9 +182,7 @@ bool ck_call_guard(struct ck_call *call)
 	if (r == CK_IDS_HIDDEN) { /* like a runtime that does not know the id */
 		call->daemon->metrics.refused_hidden[ck_metrics_method(call->method)]++;
 		ck_call_answer(call, CK_GRPC_NOT_FOUND,
-			       call->method->kind == CK_SANDBOX
-				       ? "no such pod sandbox"
-				       : "no such container or pod sandbox");
+			       "no such container or pod sandbox");
 	} else if (err.code) {
 		ck_call_answer_error(call, &err);
 	} else {
@@ -266,7 +274,7 @@ static void call_sent(struct ck_h2_stream *stream, size_t n, void *userdata)
 static void call_closed(struct ck_h2_stream *stream, uint32_t error, void *userdata)
 {
 	struct ck_call *call = userdata;
-	call->create.stream_id = ck_h2_stream_id(stream);
+	(void)stream;
 	call->stream = NULL;
 	call->reset = error != CK_H2_NO_ERROR;
 	call->ops->left(call);
@@ -364,6 +372,7 @@ static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header 
 	struct ck_daemon *daemon = call->daemon;
 	const struct ck_h2_header *path = ck_h2_find(headers, n, ":path"),
 				  *timeout = ck_h2_find(headers, n, "grpc-timeout");
+	struct ck_error err;
 	uint64_t ns = 0;
 	(void)stream;
 	if (call->began)
@@ -375,6 +384,12 @@ static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header 
 	}
 	if (!starts_with(ck_h2_find(headers, n, "content-type"), "application/grpc")) {
 		refuse_http(call, "415");
+		return;
+	}
+	/* Older gRPC servers take "runtime.v1.RuntimeService/..." too. A call would go round the
+	 * filter then, as one that nobody here knows. */
+	if (!path->value_len || path->value[0] != '/') {
+		refuse(call, CK_GRPC_UNIMPLEMENTED, "the method's path does not begin with \"/\"");
 		return;
 	}
 	call->method = ck_cri_method_find(path->value, path->value_len);
@@ -390,6 +405,11 @@ static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header 
 		refuse(call, CK_GRPC_UNAVAILABLE, "crikeepd is stopping");
 		return;
 	}
+	if (ck_client_may_call(call->client, &err) < 0) {
+		ck_refused(daemon, CK_REFUSED_CALL, err.text);
+		refuse(call, CK_GRPC_RESOURCE_EXHAUSTED, err.text);
+		return;
+	}
 	if (!call->client->filtered && (!call->method || !call->method->read_only)) {
 		refuse(call, CK_GRPC_PERMISSION_DENIED, "this socket answers read-only calls only");
 		return;
@@ -397,13 +417,12 @@ static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header 
 	call->ops = ops_of(call);
 	bool gathered =
 		call->client->filtered && call->method && call->method->class != CK_CRI_PASS;
-	if (!gathered) {
+	if (!gathered && !ck_pass_must_wait(call)) {
 		ck_pass_begin(call, headers, n);
 		return;
 	}
 	call->reader.max =
 		call->method->class == CK_CRI_CREATE ? CK_REQUEST_MAX : daemon->conf.list_max;
-	struct ck_error err;
 	int r = keep_headers(call, headers, n) < 0 ? ck_nomem(&err) : enough(call->client, &err);
 	if (r < 0)
 		refuse(call, CK_GRPC_RESOURCE_EXHAUSTED, err.text);
@@ -418,7 +437,10 @@ static void client_opened(struct ck_connection *conn, struct ck_h2_stream *strea
 		return; /* the stream is refused */
 	call->client = client;
 	client->held += sizeof(*call);
+	client->daemon->calls++;
+	ck_client_counts(client, 1);
 	call->daemon = client->daemon;
+	DL_APPEND(call->daemon->metrics.calls_open, call);
 	call->stream = stream;
 	call->ops = &ck_pass_ops;
 	ck_h2_stream_handle(stream, &call_handler, call);
@@ -429,7 +451,7 @@ static void client_opened(struct ck_connection *conn, struct ck_h2_stream *strea
 static void client_free(struct ck_peer *client)
 {
 	DL_DELETE(client->listener->clients, client);
-	client->daemon->metrics.clients--;
+	ck_client_leaves(client);
 	ck_connection_free(client->conn);
 	free(client);
 }
@@ -464,19 +486,22 @@ static const struct ck_connection_owner client_owner = {
 	.closed = client_closed,
 };
 
-/* The mode of the socket decides who can open it; socket.allow_uids decides whom we serve. */
-static bool may_connect(struct ck_daemon *daemon, int fd)
+/* The mode of the socket decides who can open it; allow_uids decides whom we serve. */
+static bool may_connect(const struct ck_listener *listener, int fd, struct ucred *ret_peer)
 {
-	struct ucred peer = { 0 };
-	socklen_t len = sizeof(peer);
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+	struct ck_daemon *daemon = listener->daemon;
+	const struct ck_conf *conf = &daemon->conf;
+	socklen_t len = sizeof(*ret_peer);
+	char text[128];
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret_peer, &len) < 0)
 		return false;
-	for (size_t i = 0; i < daemon->conf.allow_uids_n; i++)
-		if (daemon->conf.allow_uids[i] == peer.uid)
-			return true;
-	daemon->metrics.clients_refused++;
-	ck_log(CK_LOG_WARNING, "refused a connection of uid %u (pid %d): not in socket.allow_uids",
-	       (unsigned)peer.uid, (int)peer.pid);
+	if (ck_access_allows(listener->filtered ? &conf->cri_socket : &conf->unfiltered_socket,
+			     ret_peer->uid))
+		return true;
+	snprintf(text, sizeof(text), "user %u (process %d) is not in %s.allow_uids",
+		 (unsigned)ret_peer->uid, (int)ret_peer->pid,
+		 listener->filtered ? "cri_socket" : "unfiltered_socket");
+	ck_refused(daemon, CK_REFUSED_UID, text);
 	return false;
 }
 
@@ -484,8 +509,9 @@ static void accepted(int fd, void *userdata)
 {
 	struct ck_listener *listener = userdata;
 	struct ck_daemon *daemon = listener->daemon;
+	struct ucred peer = { 0 };
 	struct ck_error err;
-	if (!may_connect(daemon, fd)) {
+	if (!may_connect(listener, fd, &peer)) {
 		close(fd);
 		return;
 	}
@@ -504,8 +530,11 @@ static void accepted(int fd, void *userdata)
 		return;
 	}
 	DL_PREPEND(listener->clients, client);
-	daemon->metrics.clients++;
 	daemon->metrics.clients_total++;
+	if (ck_client_comes(client, &peer, &err) < 0) {
+		ck_refused(daemon, CK_REFUSED_CLIENT, err.text);
+		ck_connection_refuse(client->conn, err.text);
+	}
 }
 
 int ck_listen_start(struct ck_daemon *daemon, int fd, bool filtered,

@@ -4,8 +4,10 @@
  * then destroyed at the end of the loop's turn, when no callback is running.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <linux/sockios.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -35,7 +37,7 @@ struct ck_loop_timer {
 struct ck_connection {
 	struct ck_loop *loop;
 	int fd;
-	sd_event_source *io;
+	bool watched; /* in loop->sockets */
 	struct ck_h2 *h2;
 	enum ck_h2_role role;
 	const struct ck_connection_owner *owner;
@@ -59,16 +61,53 @@ uint64_t ck_loop_now(void)
 	return ck_clock_ns(CLOCK_BOOTTIME);
 }
 
+static void conn_ready(struct ck_connection *conn, uint32_t events);
+
+/* One that is freed by another's callback stays in memory until the end of this turn. */
+static int sockets_ready(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+	struct epoll_event ready[CK_SOCKETS_AT_ONCE];
+	(void)source, (void)events, (void)userdata;
+	int n = epoll_wait(fd, ready, CK_COUNT(ready), 0);
+	for (int i = 0; i < n; i++)
+		conn_ready(ready[i].data.ptr, ready[i].events);
+	return 0;
+}
+
 int ck_loop_init(struct ck_loop *loop, struct ck_error *err)
 {
 	int r = sd_event_new(&loop->event);
-	return r < 0 ? ck_fail_errno(err, CK_EIO, -r, "make the event loop") : 0;
+	if (r < 0)
+		return ck_fail_errno(err, CK_EIO, -r, "make the event loop");
+	loop->sockets = epoll_create1(EPOLL_CLOEXEC);
+	r = loop->sockets < 0 ? -errno
+			      : sd_event_add_io(loop->event, &loop->ready, loop->sockets, EPOLLIN,
+						sockets_ready, loop);
+	if (r < 0) {
+		if (loop->sockets >= 0)
+			close(loop->sockets);
+		loop->event = sd_event_unref(loop->event);
+		return ck_fail_errno(err, CK_EIO, -r, "make the event loop");
+	}
+	return 0;
+}
+
+/* 0, or an errno. Not left to close(): somebody else may hold a duplicate */
+static int watch(struct ck_connection *conn, int how, uint32_t wanted)
+{
+	struct epoll_event event = { .events = wanted, .data.ptr = conn };
+	if (how != EPOLL_CTL_ADD && !conn->watched)
+		return 0;
+	if (epoll_ctl(conn->loop->sockets, how, conn->fd, &event) < 0)
+		return errno;
+	conn->watched = how != EPOLL_CTL_DEL;
+	return 0;
 }
 
 static void conn_destroy(struct ck_connection *conn)
 {
 	ck_h2_free(conn->h2); /* calls closed() of its streams */
-	sd_event_source_disable_unref(conn->io);
+	watch(conn, EPOLL_CTL_DEL, 0);
 	close(conn->fd);
 	ck_bytes_free(&conn->rest);
 	free(conn);
@@ -89,7 +128,7 @@ static void conn_end(struct ck_connection *conn, bool unread, const char *why)
 	conn->ended = true;
 	conn->unread = unread;
 	snprintf(conn->why, sizeof(conn->why), "%s", why);
-	sd_event_source_set_enabled(conn->io, SD_EVENT_OFF);
+	watch(conn, EPOLL_CTL_DEL, 0);
 	mark_dirty(conn);
 }
 
@@ -101,7 +140,7 @@ static void want(struct ck_connection *conn, bool full)
 		full && conn->role == CK_H2_SERVER && ck_h2_frames(conn->h2) > CK_FRAMES_WAITING;
 	uint32_t wanted = (deaf ? 0 : (uint32_t)EPOLLIN) | (full ? (uint32_t)EPOLLOUT : 0);
 	if (conn->wanted != wanted)
-		sd_event_source_set_io_events(conn->io, wanted);
+		watch(conn, EPOLL_CTL_MOD, wanted);
 	conn->wanted = wanted;
 }
 
@@ -168,7 +207,8 @@ static void conn_flush(struct ck_connection *conn)
 		if (r == 0)
 			return;
 		if (n == 0) { /* nothing left */
-			if (ck_h2_over(conn->h2))
+			/* else the end of the socket says whether the last answer was read */
+			if (ck_h2_over(conn->h2) && !conn->watches_read)
 				conn_end(conn, false, "closed");
 			return;
 		}
@@ -214,6 +254,8 @@ int ck_loop_run(struct ck_loop *loop)
 void ck_loop_fini(struct ck_loop *loop)
 {
 	ck_loop_flush(loop); /* destroys what was freed after the last turn */
+	loop->ready = sd_event_source_disable_unref(loop->ready);
+	close(loop->sockets);
 	loop->event = sd_event_unref(loop->event);
 }
 
@@ -298,11 +340,13 @@ static const struct ck_h2_owner h2_owner = {
 	.late_reset = h2_late_reset,
 };
 
+/* When the peer has closed, what it did not read is not counted any more. */
 static bool all_was_read(const struct ck_connection *conn)
 {
 	int unread;
+	struct pollfd gone = { .fd = conn->fd };
 	return !conn->dirty && !conn->rest.len && ioctl(conn->fd, SIOCOUTQ, &unread) == 0 &&
-	       unread == 0;
+	       unread == 0 && poll(&gone, 1, 0) == 0;
 }
 
 /* Has the peer read everything? This is checked before what came is handled, because we may then
@@ -317,34 +361,35 @@ static void look_whether_read(struct ck_connection *conn)
 		conn->owner->all_read(conn, conn->userdata);
 }
 
-static int socket_ready(sd_event_source *source, int fd, uint32_t events, void *userdata)
+static void conn_ready(struct ck_connection *conn, uint32_t events)
 {
-	struct ck_connection *conn = userdata;
 	struct ck_error err;
-	(void)source;
 	if (conn->freed || conn->ended)
-		return 0;
+		return;
 	if (events & EPOLLOUT)
 		mark_dirty(conn);
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
-		return 0;
-	ssize_t n = recv(fd, received, sizeof(received), MSG_DONTWAIT);
+		return;
+	ssize_t n = recv(conn->fd, received,
+			 conn->role == CK_H2_SERVER ? CK_CLIENT_READ : CK_SOCKET_READ,
+			 MSG_DONTWAIT);
 	if (n > 0)
 		look_whether_read(conn);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return 0;
+		return;
 	if (n < 0) {
 		/* ECONNRESET: it closed without having read everything */
 		conn_end(conn, true, strerror(errno));
 	} else if (n == 0) {
 		conn_end(conn, conn->rest.len > 0, "closed by the peer");
 	} else if (ck_h2_feed(conn->h2, received, (size_t)n, &err) >= 0) {
+		if (ck_h2_over(conn->h2)) /* its GOAWAY, and no call is left */
+			mark_dirty(conn);
 		want(conn, conn->wanted & EPOLLOUT);
 	} else if (!conn->freed) {
 		conn_flush(conn); /* a GOAWAY that says why */
 		conn_end(conn, true, err.text);
 	}
-	return 0;
 }
 
 int ck_connection_new(struct ck_loop *loop, int fd, enum ck_h2_role role,
@@ -364,8 +409,8 @@ int ck_connection_new(struct ck_loop *loop, int fd, enum ck_h2_role role,
 					.wanted = EPOLLIN };
 	int r = ck_h2_new(role, CK_STREAM_WINDOW, &h2_owner, conn, &conn->h2, err);
 	if (r >= 0) {
-		r = sd_event_add_io(loop->event, &conn->io, fd, EPOLLIN, socket_ready, conn);
-		r = r < 0 ? ck_fail_errno(err, CK_EIO, -r, "watch a socket") : 0;
+		int no = watch(conn, EPOLL_CTL_ADD, EPOLLIN);
+		r = no ? ck_fail_errno(err, CK_EIO, no, "watch a socket") : 0;
 	}
 	if (r < 0) {
 		if (conn->dirty)
@@ -383,7 +428,7 @@ void ck_connection_free(struct ck_connection *conn)
 	if (!conn || conn->freed)
 		return;
 	conn->freed = true;
-	sd_event_source_set_enabled(conn->io, SD_EVENT_OFF);
+	watch(conn, EPOLL_CTL_DEL, 0);
 	mark_dirty(conn);
 }
 
@@ -401,6 +446,16 @@ void ck_connection_watch_read(struct ck_connection *conn)
 void ck_connection_end(struct ck_connection *conn, const char *why)
 {
 	conn_end(conn, !all_was_read(conn), why);
+}
+
+void ck_connection_refuse(struct ck_connection *conn, const char *why)
+{
+	if (conn->freed || conn->ended)
+		return;
+	bool unread = !all_was_read(conn);
+	ck_h2_refuse(conn->h2, why);
+	conn_flush(conn);
+	conn_end(conn, unread, why);
 }
 
 void ck_connection_shut(struct ck_connection *conn)

@@ -15,6 +15,10 @@ struct ck_connection;
 
 struct ck_loop { /* one per process; zeroed, then ck_loop_init() */
 	sd_event *event;
+	/* the connections' sockets. Not sources of @event: that fetches all that are ready before
+	 * it serves one of them, so thousands took a square of their number */
+	int sockets;
+	sd_event_source *ready; /* when one of them is */
 	struct ck_connection *dirty; /* those that have bytes to write or are to be freed */
 };
 
@@ -69,5 +73,8 @@ void ck_connection_watch_read(struct ck_connection *conn);
 /* ck_connection_end - end it: closed() of its streams and of its owner is called at the end of this
  * turn of the loop */
 void ck_connection_end(struct ck_connection *conn, const char *why);
+/* ck_connection_refuse - end it with a GOAWAY that says @why, and that it is too much. Do not call
+ * it from a callback of this connection */
+void ck_connection_refuse(struct ck_connection *conn, const char *why);
 struct ck_h2 *ck_connection_h2(struct ck_connection *conn); /* NULL once it has ended */
 #endif

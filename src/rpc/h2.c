@@ -10,8 +10,8 @@
  *   does not wait for ever.
  * - A runtime may close its half before we have passed its data on. Queues and trailers belong to
  *   the half that writes.
- * - Waiting creates are open streams. We do not limit their number, and assume no limit before the
- *   peer's SETTINGS come.
+ * - Waiting creates are open streams. A peer may have as many as all calls may be, and no limit is
+ *   assumed before the peer's SETTINGS come.
  * - nghttp2 keeps closed streams for a tree of priorities that nobody uses. That is off.
  */
 #include "src/base/error.h"
@@ -69,18 +69,47 @@ static bool twice(const struct ck_h2 *h2, const uint8_t *name, size_t len)
 	return false;
 }
 
+static bool is_text(const uint8_t *p, size_t len, const char *text)
+{
+	return len == strlen(text) && !memcmp(p, text, len);
+}
+
+/* May a client send this? HTTP/2 has a list of pseudo headers of a request, and trailers have none.
+ * Headers about a connection end at that connection. */
+static bool client_may_send(const nghttp2_frame *frame, const uint8_t *name, size_t name_len,
+			    const uint8_t *value, size_t value_len)
+{
+	static const char *const pseudo[] = { ":method", ":scheme", ":path", ":authority" },
+			  *const connection[] = { "connection", "keep-alive", "proxy-connection",
+						  "transfer-encoding", "upgrade" };
+	bool request = frame->headers.cat == NGHTTP2_HCAT_REQUEST;
+	for (size_t i = 0; i < CK_COUNT(connection); i++)
+		if (is_text(name, name_len, connection[i]))
+			return false;
+	if (is_text(name, name_len, "te"))
+		return is_text(value, value_len, "trailers");
+	if (!name_len || *name != ':')
+		return true;
+	for (size_t i = 0; request && i < CK_COUNT(pseudo); i++)
+		if (is_text(name, name_len, pseudo[i]))
+			return true;
+	return false;
+}
+
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
 		     size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
 		     void *userdata)
 {
 	struct ck_h2 *h2 = userdata;
-	(void)session, (void)frame, (void)flags;
+	(void)session, (void)flags;
 	if (h2->bad)
 		return 0;
 	h2->list_size += name_len + value_len + CK_HEADER_EXTRA;
 	bool pseudo = name_len && *name == ':', late = pseudo && h2->regular;
 	h2->regular = !pseudo;
 	if (late || (pseudo && twice(h2, name, name_len)) ||
+	    (h2->role == CK_H2_SERVER &&
+	     !client_may_send(frame, name, name_len, value, value_len)) ||
 	    !nghttp2_check_header_name(name, name_len) ||
 	    !nghttp2_check_header_value(value, value_len))
 		h2->bad = CK_H2_PROTOCOL_ERROR;
@@ -133,6 +162,10 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
 			: NULL;
 	switch (frame->hd.type) {
 	case NGHTTP2_HEADERS:
+		/* a second block is the trailers, which end the request */
+		if (h2->role == CK_H2_SERVER && frame->headers.cat == NGHTTP2_HCAT_HEADERS &&
+		    !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
+			h2->bad = CK_H2_PROTOCOL_ERROR;
 		if (stream)
 			headers_told(h2, stream, frame->headers.cat == NGHTTP2_HCAT_REQUEST);
 		/* fall through */
@@ -267,7 +300,7 @@ int ck_h2_new(enum ck_h2_role role, uint32_t stream_window, const struct ck_h2_o
 		{ NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, CK_HEADER_LIST_MAX },
 		role == CK_H2_SERVER
 			? (nghttp2_settings_entry){ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
-						    CK_STREAMS_MAX }
+						    CK_CALLS_MAX }
 			: (nghttp2_settings_entry){ NGHTTP2_SETTINGS_ENABLE_PUSH, 0 },
 	};
 	rv = rv ? rv
@@ -370,6 +403,16 @@ void ck_h2_goaway(struct ck_h2 *h2)
 	ck_h2_must(h2, nghttp2_submit_goaway(h2->session, NGHTTP2_FLAG_NONE,
 					     nghttp2_session_get_last_proc_stream_id(h2->session),
 					     NGHTTP2_NO_ERROR, NULL, 0));
+	ck_h2_poke(h2);
+}
+
+void ck_h2_refuse(struct ck_h2 *h2, const char *why)
+{
+	h2->draining = h2->told = true;
+	ck_h2_must(h2, nghttp2_submit_goaway(h2->session, NGHTTP2_FLAG_NONE,
+					     nghttp2_session_get_last_proc_stream_id(h2->session),
+					     NGHTTP2_ENHANCE_YOUR_CALM, (const uint8_t *)why,
+					     strlen(why)));
 	ck_h2_poke(h2);
 }
 

@@ -98,6 +98,8 @@ bool ck_h2_draining(const struct ck_h2 *h2);
 /* ck_h2_goaway - accept no new streams; those under way go on. draining() is called only if the
  * peer began it */
 void ck_h2_goaway(struct ck_h2 *h2);
+/* ck_h2_refuse - the same because the peer wants too much; @why goes along */
+void ck_h2_refuse(struct ck_h2 *h2, const char *why);
 size_t ck_h2_streams(const struct ck_h2 *h2); /* how many are open */
 size_t ck_h2_queued(const struct ck_h2 *h2);  /* bytes queued on all streams, not fetched yet */
 /* ck_h2_frames - frames without data that are not fetched yet: headers, trailers, resets */

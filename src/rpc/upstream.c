@@ -8,6 +8,10 @@
  * lane is connected. up() waits for the answer to Version: a runtime listens before its CRI
  * answers, and our own calls need to know the version that it speaks. A lane that got a GOAWAY is
  * dialled again at once; its old connection retires and ends with its last call.
+ *
+ * While calls are open, Version is asked now and then. If no answer comes, the runtime is silent:
+ * stopped, or stuck. The owner hears of it, and nothing else is done. It is a call and no PING of
+ * HTTP/2, because gRPC servers end a connection with too many of these.
  */
 #include <stdio.h>
 
@@ -44,6 +48,9 @@ struct ck_upstream {
 	struct ck_bytes introduced; /* what it answered */
 	bool old_asked, up;
 	bool told; /* the owner knows that it is down */
+	struct ck_loop_timer *look;
+	struct ck_unary_call *probe; /* asked at the last look */
+	bool silent;                 /* it was not answered by the next one */
 	char why[CK_ERROR_TEXT];
 };
 
@@ -69,9 +76,63 @@ static void later(struct ck_upstream *upstream, const char *why)
 		      upstream);
 }
 
+/* ---- does it answer? ------------------------------------------------------------------------- */
+
+static void silent_set(struct ck_upstream *upstream, bool silent)
+{
+	if (upstream->silent != silent && upstream->owner->silent)
+		upstream->owner->silent(silent, upstream->userdata);
+	upstream->silent = silent;
+}
+
+static void probe_answered(struct ck_unary_reply *reply, void *userdata)
+{
+	struct ck_upstream *upstream = userdata;
+	upstream->probe = NULL;
+	if (!reply->lost && reply->status.code != CK_GRPC_DEADLINE_EXCEEDED)
+		silent_set(upstream, false);
+}
+
+static bool has_calls(const struct ck_upstream *upstream)
+{
+	for (size_t i = 0; i < CK_LANES; i++) {
+		struct ck_connection *conn = upstream->lanes[i].conn;
+		if (conn && ck_connection_h2(conn) && ck_h2_streams(ck_connection_h2(conn)))
+			return true;
+	}
+	return false;
+}
+
+static void look(void *userdata)
+{
+	struct ck_upstream *upstream = userdata;
+	const struct ck_unary_options options = { .path = "Version",
+						  .timeout = CK_ANSWERS_TIMEOUT };
+	struct ck_error err;
+	if (upstream->probe)
+		silent_set(upstream, true);
+	else if (has_calls(upstream))
+		/* if it cannot be asked, the next look may */
+		ck_unary_start(upstream, &options, NULL, 0, probe_answered, upstream,
+			       &upstream->probe, &err);
+	/* without memory nobody looks until it has been down */
+	ck_loop_timer(upstream->loop, &upstream->look, ck_loop_now() + CK_ANSWERS_LOOK, look,
+		      upstream);
+}
+
+static void look_ends(struct ck_upstream *upstream)
+{
+	ck_unary_cancel(CK_TAKE(upstream->probe));
+	upstream->silent = false; /* it is down, and the owner hears that */
+	ck_loop_timer(upstream->loop, &upstream->look, UINT64_MAX, look, upstream);
+}
+
+/* ---- connections ----------------------------------------------------------------------------- */
+
 static void went_down(struct ck_upstream *upstream, const char *why)
 {
 	ck_unary_cancel(CK_TAKE(upstream->asking));
+	look_ends(upstream);
 	later(upstream, why);
 }
 
@@ -174,6 +235,7 @@ static void version_answered(struct ck_unary_reply *reply, void *userdata)
 		upstream->up = true;
 		upstream->told = false;
 		upstream->owner->up(upstream->userdata);
+		look(upstream);
 		return;
 	}
 	if (reply->status.code == CK_GRPC_UNIMPLEMENTED && !upstream->old_asked) {
@@ -229,6 +291,7 @@ void ck_upstream_free(struct ck_upstream *upstream)
 	if (!upstream)
 		return;
 	ck_unary_cancel(upstream->asking);
+	ck_unary_cancel(upstream->probe);
 	for (size_t i = 0; i < CK_LANES; i++)
 		ck_connection_free(upstream->lanes[i].conn);
 	struct retiring *old, *next;
@@ -237,6 +300,7 @@ void ck_upstream_free(struct ck_upstream *upstream)
 		free(old);
 	}
 	ck_loop_timer_free(upstream->again);
+	ck_loop_timer_free(upstream->look);
 	ck_bytes_free(&upstream->introduced);
 	free(upstream->path);
 	free(upstream);

@@ -21,6 +21,9 @@ struct ck_upstream_owner {
 	/* the first lane has no connection; called once until up(), also from inside
 	 * ck_upstream_new(). It is dialled again without being asked */
 	void (*down)(const char *why, void *userdata);
+	/* Calls are open, and the runtime has not answered anything for seconds, or answers again.
+	 * Nothing else changes. May be NULL */
+	void (*silent)(bool silent, void *userdata);
 	/* @fd: a new connection for creates, before anything is sent on it. It ends for everybody
 	 * who holds a duplicate, unless this process just ends. May be NULL */
 	void (*carries)(int fd, void *userdata);

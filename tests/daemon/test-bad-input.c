@@ -47,6 +47,36 @@ static void truncated_requests_are_invalid_and_do_not_reach_the_runtime(void **s
 	assert_int_equal(pod_n(&s->kubelet), 0);
 }
 
+/* older gRPC servers would take it, and then a list would go round the filter */
+static void a_path_without_its_slash_does_not_reach_the_runtime(void **state)
+{
+	struct stage *s = *state;
+	struct cri_call call;
+	struct ck_bytes empty = { 0 };
+	stage_start(s, NULL, NULL);
+	s->kubelet.root = "";
+	cri_start(&s->kubelet, &call, "ListPodSandbox", &empty, NULL);
+	cri_wait(&call);
+	assert_int_equal(call.status.code, CK_GRPC_UNIMPLEMENTED);
+	assert_non_null(strstr(call.status.message, "does not begin with \"/\""));
+	cri_end(&call);
+	s->kubelet.root = "/";
+	assert_int_equal(pod_n(&s->kubelet), 0);
+}
+
+static void a_hidden_pod_cannot_be_checkpointed(void **state)
+{
+	struct stage *s = *state;
+	char pod[POD_ID];
+	stage_start(s, "create=800ms", NULL);
+	stage_keep(s, pod);
+	assert_int_equal(cri_do_id(&s->kubelet, "CheckpointPod", pod), CK_GRPC_NOT_FOUND);
+	/* what the simulator says to any id */
+	assert_int_equal(cri_do_id(&s->kubelet, "CheckpointPod", "other"), CK_GRPC_UNIMPLEMENTED);
+	assert_int_equal(
+		world_metric(&s->w, "crikeepd_hidden_refused_total{rpc=\"CheckpointPod\"}"), 1);
+}
+
 static struct ck_bytes padded(struct ck_bytes request, size_t len)
 {
 	char *zeros = calloc(1, len);
@@ -137,6 +167,31 @@ static void the_unfiltered_socket_refuses_every_call_not_on_its_list(void **stat
 			 CK_GRPC_PERMISSION_DENIED);
 }
 
+/* what a user of no rights reads from this socket: bytes, 0 if it is closed at once, -1 if he
+ * cannot open it */
+static int read_by_nobody(const char *path, bool asks)
+{
+	int status = 0;
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		char c;
+		if (setgid(65534) < 0 || setuid(65534) < 0)
+			_exit(2);
+		int fd = ck_unix_connect(path, NULL);
+		if (fd < 0)
+			_exit(3);
+		fcntl(fd, F_SETFL, 0);
+		if (asks && write(fd, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24) != 24)
+			_exit(4);
+		_exit(read(fd, &c, 1) == 1 ? 10 : 11);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_in_range(WEXITSTATUS(status), 3, 11);
+	return WEXITSTATUS(status) == 3 ? -1 : WEXITSTATUS(status) == 10;
+}
+
 static void a_user_who_may_not_connect_is_closed_with_one_line_in_the_log(void **state)
 {
 	struct stage *s = *state;
@@ -147,23 +202,41 @@ static void a_user_who_may_not_connect_is_closed_with_one_line_in_the_log(void *
 	stage_start(s, NULL, NULL);
 	assert_int_equal(chmod(s->w.dir, 0711), 0);
 	assert_int_equal(chmod(s->w.cri, 0666), 0);
-	pid_t pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		char c;
-		if (setgid(65534) < 0 || setuid(65534) < 0)
-			_exit(2);
-		int fd = ck_unix_connect(s->w.cri, NULL);
-		fcntl(fd, F_SETFL, 0);
-		_exit(fd < 0 ? 3 : read(fd, &c, 1) == 0 ? 0 : 4);
-	}
-	assert_int_equal(world_kill(&pid, 0), 0);
-	char *log = world_file(s->w.log), *line = strstr(log, "refused a connection of uid 65534");
+	assert_int_equal(read_by_nobody(s->w.cri, false), 0);
+	char *log = world_file(s->w.log), *line = strstr(log, "refused a connection: user 65534 ");
 	assert_non_null(line);
 	assert_null(strstr(line + 1, "refused a connection"));
 	free(log);
 	assert_int_equal(world_metric(&s->w, "crikeepd_clients_refused_total"), 1);
 	assert_int_equal(pod_n(&s->kubelet), 0);
+}
+
+static void each_socket_has_rights_of_its_own(void **state)
+{
+	struct stage *s = *state;
+	static const char *const flags[] = { "--set", "unfiltered_socket.mode=0666",
+					     "--set", "unfiltered_socket.allow_uids=0,65534",
+					     "--set", "metrics_socket.mode=0666",
+					     NULL };
+	static const char *const strict[] = { "--set", "metrics_socket.mode=0666",
+					      "--set", "metrics_socket.allow_uids=0", NULL };
+	struct stat st;
+	if (geteuid() != 0) {
+		print_message("# only root can become another user\n");
+		skip();
+	}
+	stage_start(s, NULL, flags);
+	assert_int_equal(chmod(s->w.dir, 0711), 0);
+	assert_int_equal(stat(s->w.cri, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(read_by_nobody(s->w.cri, true), -1);
+	assert_int_equal(read_by_nobody(s->w.unfiltered, true), 1);
+	assert_int_equal(read_by_nobody(s->w.metrics, false), 1);
+	stage_kill(s);
+	s->flags = strict;
+	stage_again(s);
+	assert_int_equal(read_by_nobody(s->w.unfiltered, true), -1);
+	assert_int_equal(read_by_nobody(s->w.metrics, false), 0);
 }
 
 /* ---- a runtime that is not there ------------------------------------------------------------- */
@@ -241,20 +314,41 @@ static void whoever_finds_no_descriptor_left_waits_and_the_log_says_so_once(void
 	free(log);
 }
 
+/* ---- the end of a connection ----------------------------------------------------------------- */
+
+static void a_client_whose_goaway_came_is_let_go(void **state)
+{
+	struct stage *s = *state;
+	const unsigned char *bytes;
+	struct ck_error err;
+	stage_start(s, NULL, NULL);
+	assert_int_equal(pod_n(&s->kubelet), 0);
+	double before = world_metric(&s->w, "crikeepd_clients");
+	ck_h2_goaway(s->kubelet.h2);
+	ptrdiff_t n = ck_h2_next(s->kubelet.h2, &bytes, &err);
+	assert_true(n > 0 && send(s->kubelet.fd, bytes, (size_t)n, MSG_NOSIGNAL) == n);
+	while (world_metric(&s->w, "crikeepd_clients") > before - 0.5)
+		poll(NULL, 0, 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ON_STAGE(truncated_requests_are_invalid_and_do_not_reach_the_runtime),
+		ON_STAGE(a_path_without_its_slash_does_not_reach_the_runtime),
+		ON_REPEAT_STAGE(a_hidden_pod_cannot_be_checkpointed),
 		ON_STAGE(seventeen_mebibytes_pass_and_a_create_of_that_size_is_refused),
 		ON_STAGE(a_runtime_with_a_lower_limit_says_so_itself),
 		ON_STAGE(random_bytes_cost_their_connection_only),
 		ON_STAGE(the_unfiltered_socket_refuses_every_call_not_on_its_list),
 		ON_STAGE(a_user_who_may_not_connect_is_closed_with_one_line_in_the_log),
+		ON_STAGE(each_socket_has_rights_of_its_own),
 		ON_STAGE(whoever_finds_no_descriptor_left_waits_and_the_log_says_so_once),
 		ON_STAGE(without_a_runtime_it_ends_within_start_timeout_and_says_which_and_why),
 		ON_STAGE(a_regular_file_in_its_place_ends_it_at_once),
 		ON_STAGE(while_its_lists_fail_nobody_is_served),
 		ON_STAGE(while_its_lists_do_not_come_it_says_so),
+		ON_STAGE(a_client_whose_goaway_came_is_let_go),
 	};
 	return CK_TEST_MAIN(tests);
 }

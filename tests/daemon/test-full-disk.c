@@ -255,6 +255,32 @@ static void an_unreadable_directory_of_its_own_is_made_readable(void **state)
 	handed_over(s, kept);
 }
 
+/* ---- a file that is cut short while it is mapped --------------------------------------------- */
+
+static void a_truncated_shm_ends_it_in_words(void **state)
+{
+	struct stage *s = *state;
+	char kept[POD_ID], shm[WORLD_PATH + 16];
+	const char *asan = getenv("ASAN_OPTIONS");
+	char *before = asan ? strdup(asan) : NULL;
+	setenv("ASAN_OPTIONS", "handle_sigbus=0", 1); /* crikeepd's own words, not ASan's */
+	stage_start(s, "create=600ms", NULL);
+	stage_keep(s, kept);
+	snprintf(shm, sizeof(shm), "%s/crikeep.db-shm", s->w.state);
+	assert_int_equal(truncate(shm, 0), 0);
+	pod_run(&s->kubelet, "other", 0, "5S", NULL);
+	world_until_logged(&s->w, "crikeep.db-shm, which is mapped into memory, was cut short", 5);
+	assert_int_equal(world_kill(&s->w.daemon, SIGKILL), 1);
+	stage_leave(s);
+	stage_again(s);
+	handed_over(s, kept);
+	if (before)
+		setenv("ASAN_OPTIONS", before, 1);
+	else
+		unsetenv("ASAN_OPTIONS");
+	free(before);
+}
+
 #define ON_DISK(test) cmocka_unit_test_setup_teardown(test, stage_set_up, tear_down_disk)
 
 int main(void)
@@ -268,6 +294,7 @@ int main(void)
 		ON_STAGE(an_offered_sandbox_that_is_not_used_is_listed_again_after_a_kill),
 		ON_DISK(a_kept_container_handed_over_and_not_started_is_so_again_after_a_kill),
 		ON_REPEAT_STAGE(an_unreadable_directory_of_its_own_is_made_readable),
+		ON_REPEAT_STAGE(a_truncated_shm_ends_it_in_words),
 	};
 	return CK_TEST_MAIN(tests);
 }

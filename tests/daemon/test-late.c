@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is finished too late: offered, or kept, hidden from every call, handed back, given up. */
+#include <signal.h>
+#include <sys/socket.h>
 #include <string.h>
 
 #include "tests/daemon/stage.h"
@@ -149,9 +151,20 @@ static void a_late_container_is_handed_back_and_starts(void **state)
 }
 
 /* K7: the client went without having read the answer */
-static void an_answer_nobody_read_is_given_again(void **state)
+/* what grpc-go does when it closes: a GOAWAY, and no RST_STREAM */
+static void say_goaway(struct cri_client *client)
 {
-	struct stage *s = *state;
+	const unsigned char *bytes;
+	struct ck_error err;
+	ck_h2_goaway(client->h2);
+	ptrdiff_t n = ck_h2_next(client->h2, &bytes, &err);
+	assert_true(n > 0 && send(client->fd, bytes, (size_t)n, MSG_NOSIGNAL) == n);
+}
+
+enum goodbye { CLOSES, GOAWAY_AND_CLOSES, GOAWAY_A_WHILE_BEFORE };
+
+static void answer_nobody_reads(struct stage *s, enum goodbye goodbye)
+{
 	struct cri_call call;
 	char pod[POD_ID], id[POD_ID];
 	stage_start(s, "create.container=300ms", NULL);
@@ -161,11 +174,30 @@ static void an_answer_nobody_read_is_given_again(void **state)
 	struct ck_bytes request = cri_create_request(pod, "pod", "main", 0);
 	cri_start(&gone, &call, "CreateContainer", &request, "20S");
 	world_until_logged(&s->w, "container ns/pod/main attempt 0: handed over", 10);
+	if (goodbye != CLOSES)
+		say_goaway(&gone);
+	if (goodbye == GOAWAY_A_WHILE_BEFORE) /* it has been read when this is answered */
+		assert_int_equal(pod_n(&s->kubelet), 1);
 	cri_close(&gone); /* with the answer in its queue */
 	cri_end(&call);
 	world_until_logged(&s->w, "COMMITTED -> KEPT", 10);
 	assert_int_equal(pod_create(&s->kubelet, pod, "pod", 0, "5S", id), CK_GRPC_OK);
 	assert_int_equal(world_count(&s->w, "begin container"), 1);
+}
+
+static void an_answer_nobody_read_is_given_again(void **state)
+{
+	answer_nobody_reads(*state, CLOSES);
+}
+
+static void also_if_the_client_says_goaway(void **state)
+{
+	answer_nobody_reads(*state, GOAWAY_AND_CLOSES);
+}
+
+static void also_if_it_closes_a_while_later(void **state)
+{
+	answer_nobody_reads(*state, GOAWAY_A_WHILE_BEFORE);
 }
 
 static void a_failure_is_told_to_all_and_not_kept(void **state)
@@ -246,6 +278,31 @@ static void a_late_sandbox_is_listed_when_it_exists_and_is_the_answer_to_a_repea
 	assert_int_equal(pod_n(&s->agent), 0);
 }
 
+/* a runtime that is stopped is named, and nothing is done about it */
+static void a_silent_runtime_is_named_and_waited_for(void **state)
+{
+	struct stage *s = *state;
+	struct cri_call call;
+	struct ck_bytes request = cri_run_request("web", 0);
+	stage_start(s, "create=800ms", NULL);
+	assert_int_equal(world_metric(&s->w, "crikeepd_upstream_up"), 1);
+	assert_int_equal(kill(s->w.sim, SIGSTOP), 0);
+	cri_start(&s->kubelet, &call, "RunPodSandbox", &request, "60S");
+	world_until_logged(&s->w, "the runtime does not answer", 12);
+	assert_int_equal(world_metric(&s->w, "crikeepd_upstream_up"), 0);
+	assert_true(world_metric(&s->w, "crikeepd_upstream_silent_seconds") > 0);
+	assert_int_equal(kill(s->w.sim, SIGCONT), 0);
+	cri_wait(&call);
+	assert_int_equal(call.status.code, CK_GRPC_OK);
+	cri_end(&call);
+	world_until_logged(&s->w, "the runtime answers again", 5);
+	assert_int_equal(world_metric(&s->w, "crikeepd_upstream_up"), 1);
+	assert_int_equal(world_metric(&s->w, "crikeepd_upstream_silent_seconds"), 0);
+	assert_int_equal(world_metric(&s->w, "crikeepd_upstream_connects_total"), 1);
+	assert_int_equal(world_count(&s->w, "begin sandbox"), 1);
+	assert_int_equal(world_count(&s->w, "cancel"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -257,10 +314,13 @@ int main(void)
 		ON_REPEAT_STAGE(what_nobody_asks_for_is_gone_after_the_ttl),
 		ON_STAGE(a_late_container_is_handed_back_and_starts),
 		ON_STAGE(an_answer_nobody_read_is_given_again),
+		ON_STAGE(also_if_the_client_says_goaway),
+		ON_STAGE(also_if_it_closes_a_while_later),
 		ON_STAGE(a_failure_is_told_to_all_and_not_kept),
 		ON_STAGE(another_request_for_what_runs_is_refused_by_the_names_of_what_differs),
 		ON_REPEAT_STAGE(v1alpha2_and_v1_share_what_is_kept),
 		ON_STAGE(an_unknown_call_is_the_runtimes_business),
+		ON_STAGE(a_silent_runtime_is_named_and_waited_for),
 		ON_STAGE(a_late_sandbox_is_listed_when_it_exists_and_is_the_answer_to_a_repeat),
 	};
 	return CK_TEST_MAIN(tests);

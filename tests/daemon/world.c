@@ -61,6 +61,9 @@ int world_kill(pid_t *pid, int sig)
 	int status = 0;
 	if (*pid <= 0)
 		return -1;
+	/* A test may have stopped it. Not after @sig: LeakSanitizer stops a process that ends, and
+	 * waits for ever if that is undone. */
+	kill(*pid, SIGCONT);
 	kill(*pid, sig);
 	while (waitpid(*pid, &status, 0) < 0)
 		assert_int_equal(errno, EINTR);

@@ -6,7 +6,11 @@ if DAEMON
 load_tests = \
 	tests/load/test-stalled
 long_tests += \
+	tests/load/test-attacks \
+	tests/load/test-greedy \
 	tests/load/test-others \
 	tests/load/test-waiting
-test_support += tests/load/client.c tests/load/load.h
+test_support += \
+	tests/load/attacks.c tests/load/attacks.h \
+	tests/load/client.c tests/load/load.h
 endif

@@ -8,6 +8,8 @@
 #include "tests/unit/harness.h"
 
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/daemon/world.h"
 #include "tests/load/load.h"
@@ -61,14 +63,15 @@ static void pod_over(struct load_call *call)
 			 (unsigned)call->error, call->text, pod->tries);
 }
 
-static void kubelet_make(const struct world *w, size_t n, bool stubborn)
+/* pods @first to @first + @n - 1 */
+static void kubelet_make(const struct world *w, size_t first, size_t n, bool stubborn)
 {
 	kubelet = (struct kubelet){ .n = n, .open = n, .stubborn = stubborn };
 	load_open(&kubelet.client, w->cri);
 	kubelet.pods = calloc(n, sizeof(*kubelet.pods));
 	assert_non_null(kubelet.pods);
 	for (size_t i = 0; i < n; i++) {
-		kubelet.pods[i].request = load_pod(i);
+		kubelet.pods[i].request = load_pod(first + i);
 		kubelet.pods[i].call.over = pod_over;
 	}
 }
@@ -165,7 +168,7 @@ static void waiting_creates_end_in_one_id_each(void **state)
 	double p99_before = (double)measure_quantile(lister.took, lister.n, 0.99) / 1e3;
 	lister.n = 0;
 
-	kubelet_make(&w, n, true);
+	kubelet_make(&w, 0, n, true);
 	while (kubelet.open) {
 		kubelet_turn();
 		lister_turn(&lister);
@@ -213,7 +216,7 @@ static void what_nobody_asks_for_again_is_gone_after_the_ttl(void **state)
 	world_daemon(&w, flags);
 	lister_make(&lister, &w);
 	lister.sees_nothing = true;
-	kubelet_make(&w, n, false);
+	kubelet_make(&w, 0, n, false);
 	while (kubelet.open || world_count(&w, "remove sandbox") < n) {
 		kubelet_turn();
 		for (uint64_t until = measure_now() + 50 * LOAD_MS; measure_now() < until;) {
@@ -236,11 +239,64 @@ static void what_nobody_asks_for_again_is_gone_after_the_ttl(void **state)
 	world_fini(&w);
 }
 
+#define PROCESSES 5u
+
+/* @n creates of as many kubelets; the processor time of crikeepd, in s */
+static double made_by_five(size_t n)
+{
+	pid_t pids[PROCESSES];
+	struct world w;
+	char path[64];
+	unsigned long user = 0, kernel = 0;
+	load_forget_clients();
+	world_init(&w);
+	world_sim(&w, "create=8s");
+	world_daemon(&w, NULL);
+	for (unsigned i = 0; i < PROCESSES; i++) {
+		pids[i] = fork();
+		assert_true(pids[i] >= 0);
+		if (pids[i] > 0)
+			continue;
+		kubelet_make(&w, i * n / PROCESSES, n / PROCESSES, true);
+		while (kubelet.open) {
+			kubelet_turn();
+			load_turn(1);
+		}
+		_exit(0); /* each has its id */
+	}
+	for (unsigned i = 0; i < PROCESSES; i++)
+		assert_int_equal(waitpid(pids[i], NULL, 0), pids[i]);
+	assert_int_equal(world_count(&w, "begin sandbox"), n);
+	assert_int_equal(world_count(&w, "remove sandbox"), 0);
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)w.daemon);
+	char *stat = world_file(path), *after = strrchr(stat, ')');
+	assert_non_null(after);
+	assert_int_equal(sscanf(after + 1,
+				" %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+				&kernel),
+			 2);
+	free(stat);
+	world_fini(&w);
+	return (double)(user + kernel) / (double)sysconf(_SC_CLK_TCK);
+}
+
+static void thousands_of_creates_of_five_processes_end_in_one_sandbox_each(void **state)
+{
+	/* a slow build is asked for fewer */
+	size_t few = ck_test_rounds(ck_test_env("CK_TEST_SLOW", 1) == 1 ? 100 : 20) * PROCESSES;
+	(void)state;
+	double one = made_by_five(few), ten = made_by_five(10 * few);
+	printf("processor time of crikeepd: %zu creates %.2f s, %zu creates %.2f s, ratio %.1f\n",
+	       few, one, 10 * few, ten, one > 0 ? ten / one : 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waiting_creates_end_in_one_id_each),
 		cmocka_unit_test(what_nobody_asks_for_again_is_gone_after_the_ttl),
+		cmocka_unit_test(
+			thousands_of_creates_of_five_processes_end_in_one_sandbox_each),
 	};
 	return CK_TEST_MAIN(tests);
 }

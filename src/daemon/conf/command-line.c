@@ -108,12 +108,17 @@ static void make_options(struct argp_option *options)
 	memcpy(options, others, sizeof(others));
 }
 
-static int layers(struct parsing *parsing)
+/* @root: "", or where the machine's files are */
+static int layers(struct parsing *parsing, const char *root)
 {
 	struct ck_conf *conf = parsing->conf;
 	conf->file_must_exist = parsing->config;
-	conf->file = ck_strdup(parsing->config ? parsing->config : CK_CONF_PATH);
-	return conf->file ? ck_conf_layers(conf, &parsing->err) : ck_nomem(&parsing->err);
+	const char *path = parsing->config ? parsing->config : CK_CONF_PATH;
+	if (asprintf(&conf->file, "%s%s", root, path) < 0) {
+		conf->file = NULL;
+		return ck_nomem(&parsing->err);
+	}
+	return ck_conf_layers(conf, &parsing->err);
 }
 
 static void say_odd(const char *text, void *userdata)
@@ -157,6 +162,23 @@ static int show(struct parsing *parsing)
 	return 0;
 }
 
+int ck_conf_read(struct ck_conf *conf, const char *root, int argc, char **argv,
+		 struct ck_error *err)
+{
+	struct argp_option options[CK_CONF_KEYS + 8] = { 0 };
+	const struct argp argp = { .options = options, .parser = parse };
+	struct ck_args args = { 0 };
+	struct parsing parsing = { .conf = conf, .args = &args };
+	make_options(options);
+	conf->confined = *root; /* its groups are not this system's */
+	error_t e = argp_parse(&argp, argc, argv, ARGP_SILENT, NULL, &parsing);
+	int r = e == ENOMEM ? ck_nomem(&parsing.err)
+		: e ? ck_fail(&parsing.err, CK_EINVAL, "its command line cannot be read")
+		    : layers(&parsing, root);
+	*err = parsing.err;
+	return r;
+}
+
 int ck_conf_args(struct ck_conf *conf, int argc, char **argv, ck_conf_simulator_cb *simulator_cb,
 		 struct ck_args *ret_args)
 {
@@ -192,7 +214,7 @@ int ck_conf_args(struct ck_conf *conf, int argc, char **argv, ck_conf_simulator_
 	error_t e = argp_parse(&argp, argc, argv, 0, NULL, &parsing);
 	if (e)
 		return complain(strerror(e));
-	int r = layers(&parsing);
+	int r = layers(&parsing, "");
 	r = r ? r : show(&parsing);
 	if (r < 0) {
 		complain(parsing.err.text);

@@ -14,6 +14,7 @@ enum ck_conf_type {
 	CK_CONF_NO_DIRECTORY, /* or "" for none */
 	CK_CONF_SPAN,
 	CK_CONF_SIZE,
+	CK_CONF_COUNT,
 	CK_CONF_MODE,
 	CK_CONF_GROUP,
 	CK_CONF_UIDS,

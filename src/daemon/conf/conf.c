@@ -186,19 +186,24 @@ static int check_errors(const struct check *check)
 			       "limits.client_memory",
 			       origin(check, name), name);
 	}
-	if (!conf->allow_uids_n)
-		return ck_fail(check->err, CK_EINVAL, "%s: socket.allow_uids: no user may connect",
-			       origin(check, "socket.allow_uids"));
+	static const char *const uids[] = { "cri_socket.allow_uids",
+					    "unfiltered_socket.allow_uids" };
+	for (size_t i = 0; i < CK_COUNT(uids); i++) {
+		const struct ck_conf_uids *allowed =
+			ck_conf_key_at(conf, ck_conf_key_find(uids[i]));
+		if (!allowed->n)
+			return ck_fail(check->err, CK_EINVAL, "%s: %s: no user may connect",
+				       origin(check, uids[i]), uids[i]);
+	}
 	return 0;
 }
 
-static bool allows_root(const struct ck_conf *conf)
+bool ck_access_allows(const struct ck_access *access, uid_t uid)
 {
-	for (size_t i = 0; i < conf->allow_uids_n; i++) {
-		if (conf->allow_uids[i] == 0)
+	for (size_t i = 0; i < access->allow_uids.n; i++)
+		if (access->allow_uids.list[i] == uid)
 			return true;
-	}
-	return false;
+	return !access->allow_uids.n;
 }
 
 int ck_conf_check(const struct ck_conf *conf, ck_conf_warn_cb *warn_fn, void *userdata,
@@ -212,11 +217,14 @@ int ck_conf_check(const struct ck_conf *conf, ck_conf_warn_cb *warn_fn, void *us
 		warn(&check, "cache.ttl",
 		     "a kubelet may take 4m15s to repeat a request; the result could be gone by "
 		     "then");
-	if (!allows_root(conf))
-		warn(&check, "socket.allow_uids", "a kubelet cannot connect without uid 0");
-	if (conf->socket_mode & 2)
-		warn(&check, "socket.mode",
-		     "every user may open the sockets; only socket.allow_uids keeps them out");
+	if (!ck_access_allows(&conf->cri_socket, 0))
+		warn(&check, "cri_socket.allow_uids", "a kubelet cannot connect without uid 0");
+	if (conf->cri_socket.mode & 2)
+		warn(&check, "cri_socket.mode",
+		     "every user may open the socket; only allow_uids keeps them out");
+	if (conf->unfiltered_socket.mode & 2)
+		warn(&check, "unfiltered_socket.mode",
+		     "every user may open the socket; only allow_uids keeps them out");
 	if (conf->nri.enabled && !*conf->nri.socket && !*conf->nri.plugin_dir)
 		warn(&check, "nri.enabled",
 		     "without nri.socket and nri.plugin_dir there can be no plugins");

@@ -14,7 +14,7 @@
 #include "src/crikeep-nri.h"
 
 #define CK_CONF_PATH "/etc/crikeep/crikeep.yaml"
-#define CK_CONF_KEYS 35u
+#define CK_CONF_KEYS 44u
 
 struct ck_conf_nri { /* plugins: as in struct ck_nri_options, except for the paths */
 	bool enabled;
@@ -28,6 +28,20 @@ struct ck_conf_nri { /* plugins: as in struct ck_nri_options, except for the pat
 	uint64_t evict_grace; /* for a container that a plugin wants stopped */
 };
 
+struct ck_access { /* who may use a socket */
+	mode_t mode;
+	struct ck_conf_group {
+		char *name; /* as it was written; "" : the group of the process */
+		gid_t gid;  /* (gid_t)-1: of the process */
+	} group;
+	struct ck_conf_uids {
+		uid_t *list;
+		size_t n;   /* 0, for metrics: whoever can open the socket */
+	} allow_uids;
+};
+/* ck_access_allows - may this user connect? */
+bool ck_access_allows(const struct ck_access *access, uid_t uid);
+
 /* zeroed, then ck_conf_init(); ck_conf_fini(). It owns its strings; paths lack "unix://" */
 struct ck_conf {
 	char *file; /* the path, even if there is no file; NULL: none is read */
@@ -37,11 +51,7 @@ struct ck_conf {
 	char *listen;     /* the kubelet's */
 	char *unfiltered; /* for node agents; "" : none */
 	char *metrics;    /* "" : none */
-	mode_t socket_mode;
-	char *socket_group; /* as it was written; "" : the group of the process */
-	gid_t socket_gid;   /* of that group; (gid_t)-1: of the process */
-	uid_t *allow_uids;  /* users that may connect; default: 0 and that of the process */
-	size_t allow_uids_n;
+	struct ck_access cri_socket, unfiltered_socket, metrics_socket;
 	/* the cache: as in struct ck_options */
 	char *state_dir;
 	uint64_t ttl, create_deadline, lost_grace, supersede_wait, destroy_timeout;
@@ -56,6 +66,8 @@ struct ck_conf {
 	uint64_t start_timeout; /* for the runtime to answer at the start */
 	size_t list_max;        /* the longest message that is parsed, except creates */
 	size_t client_memory;   /* the most that is held for one client */
+	unsigned connections, process_connections; /* of clients: in all, of one process */
+	unsigned process_calls;                    /* of one process, under way */
 	bool confine;           /* drop capabilities, seccomp, Landlock */
 	enum ck_log_level log_level;
 	enum ck_log_target log_target;
@@ -98,6 +110,12 @@ void ck_conf_reload(struct ck_conf *conf, struct ck_conf *fresh,
 enum ck_nri_policy ck_conf_policy(const char *item, size_t *ret_name_len);
 /* ck_conf_print - all keys as crikeep.yaml, also defaults. To be freed; NULL: out of memory */
 char *ck_conf_print(const struct ck_conf *conf);
+
+/* ck_conf_read - read the file and the command line of another process, which is running, or whose
+ * only argument is its name. @root: "", or where the files of its machine are. Prints nothing, and
+ * leaves ck_conf_check() to the caller. 0, or as ck_conf_file() */
+int ck_conf_read(struct ck_conf *conf, const char *root, int argc, char **argv,
+		 struct ck_error *err);
 
 struct ck_args {
 	bool check; /* --check-config was given, and is done */

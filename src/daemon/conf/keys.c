@@ -47,10 +47,20 @@ static const struct ck_conf_word adjusts[] = { { "on-commit", CK_NRI_ON_COMMIT }
 	.most = CK_DURATION_MAX
 #define SIZE(member, standard, min, max) \
 	.type = CK_CONF_SIZE, AT(member), .number = (standard), .least = (min), .most = (max)
+#define NUMBER(member, standard, min, max) \
+	.type = CK_CONF_COUNT, AT(member), .number = (standard), .least = (min), .most = (max)
 #define WORD(member, list, standard) \
 	.type = CK_CONF_WORD, AT(member), .words = (list), .number = (standard)
 #define BOOL(member, standard) .type = CK_CONF_BOOL, AT(member), .number = (standard)
 #define FLAG(name, argument)   .flag = (name), .arg = (argument)
+/* who may use a socket. @own: of the default uids, root and the daemon's */
+#define ACCESS(section, member, standard, own, who) \
+	{ section ".mode", .type = CK_CONF_MODE, AT(member.mode), .number = (standard), \
+	  .help = "mode of the socket" }, \
+	{ section ".group", TEXT(GROUP, member.group, ""), \
+	  .help = "group of the socket, a name or number; \"\": the daemon's own" }, \
+	{ section ".allow_uids", TEXT(UIDS, member.allow_uids, NULL), .number = (own), \
+	  .reload = true, .help = who }
 
 const struct ck_conf_key ck_conf_keys[] = {
 	/* the keys of a section must follow each other */
@@ -71,12 +81,12 @@ const struct ck_conf_key ck_conf_keys[] = {
 	{ "confine", BOOL(confine, 1),
 	  .help = "give up all privileges: capabilities, system calls, paths" },
 
-	{ "socket.mode", .type = CK_CONF_MODE, AT(socket_mode), .number = 0660,
-	  .help = "mode of the sockets" },
-	{ "socket.group", TEXT(GROUP, socket_group, ""),
-	  .help = "group of the sockets, a name or number; \"\": the daemon's own" },
-	{ "socket.allow_uids", TEXT(UIDS, allow_uids, NULL), .reload = true,
-	  .help = "uids that may connect; default: root and the daemon's own" },
+	ACCESS("cri_socket", cri_socket, 0600, true,
+	       "uids that may connect; default: root and the daemon's own"),
+	ACCESS("unfiltered_socket", unfiltered_socket, 0660, true,
+	       "uids that may connect; default: root and the daemon's own"),
+	ACCESS("metrics_socket", metrics_socket, 0660, false,
+	       "uids that may connect; default: whoever can open the socket"),
 
 	{ "cache.ttl", SPAN(ttl, CK_TTL, SHORTEST), FLAG("ttl", "SPAN"),
 	  .help = "how long a result is kept after its last request" },
@@ -130,6 +140,13 @@ const struct ck_conf_key ck_conf_keys[] = {
 	  .help = "longest answer that is filtered" },
 	{ "limits.client_memory", SIZE(client_memory, CK_CLIENT_MEMORY, 1u << 20, 1u << 31),
 	  .reload = true, .help = "memory for one client that does not read" },
+	{ "limits.connections", NUMBER(connections, CK_CLIENTS_MAX, 16, CK_CLIENTS_MOST),
+	  .reload = true, .help = "connections of all clients" },
+	{ "limits.process_connections",
+	  NUMBER(process_connections, CK_PROCESS_CLIENTS, 4, CK_CLIENTS_MOST), .reload = true,
+	  .help = "connections of one process, or of one user who is not root" },
+	{ "limits.process_calls", NUMBER(process_calls, CK_PROCESS_CALLS, 64, CK_CALLS_MAX),
+	  .reload = true, .help = "calls of one process that are under way" },
 
 	{ "log.level", WORD(log_level, levels, CK_LOG_INFO), .reload = true,
 	  FLAG("log-level", "LEVEL"), .help = "error, warning, info or debug" },
@@ -179,6 +196,11 @@ int ck_conf_key_unknown(const char *name, const char *origin, struct ck_error *e
 	const char *best = NULL, *leaf = strrchr(name, '.') ? strrchr(name, '.') + 1 : name;
 	size_t least = CK_EDIT_DISTANCE_MAX + 1, best_len = 0;
 	char shown[CK_CONF_SHOWN];
+	if (!strcmp(name, "socket") || !strncmp(name, "socket.", 7))
+		return ck_fail(err, CK_EINVAL,
+			       "%s: %s: no such key; did you mean 'cri_socket', "
+			       "'unfiltered_socket' or 'metrics_socket'?",
+			       origin, ck_conf_shown(name, shown));
 	for (size_t i = 0; i < CK_CONF_KEYS; i++) {
 		const char *known = ck_conf_keys[i].name;
 		size_t section, d = distance(name, leaf, known),

@@ -52,12 +52,12 @@ static int print_runtime(const struct ck_conf *conf, struct ck_bytes *out)
 	return r;
 }
 
-static int print_uids(const struct ck_conf *conf, struct ck_bytes *out)
+static int print_uids(const struct ck_conf_uids *uids, struct ck_bytes *out)
 {
 	int r = ck_bytes_add(out, "[", 1);
-	for (size_t i = 0; r == 0 && i < conf->allow_uids_n; i++) {
+	for (size_t i = 0; r == 0 && i < uids->n; i++) {
 		char text[CK_DURATION_TEXT];
-		snprintf(text, sizeof(text), "%s%u", i ? ", " : "", (unsigned)conf->allow_uids[i]);
+		snprintf(text, sizeof(text), "%s%u", i ? ", " : "", (unsigned)uids->list[i]);
 		r = ck_bytes_add_text(out, text);
 	}
 	return r ? r : ck_bytes_add(out, "]", 1);
@@ -101,11 +101,14 @@ int ck_conf_key_print(const struct ck_conf *conf, const struct ck_conf_key *key,
 		return ck_bytes_add_text(out, ck_duration_print(*(const uint64_t *)where, text));
 	case CK_CONF_SIZE:
 		return ck_bytes_add_text(out, ck_conf_print_size(*(const size_t *)where, text));
+	case CK_CONF_COUNT:
+		snprintf(text, sizeof(text), "%u", *(const unsigned *)where);
+		return ck_bytes_add_text(out, text);
 	case CK_CONF_MODE:
 		snprintf(text, sizeof(text), "%04o", (unsigned)*(const mode_t *)where);
 		return ck_bytes_add_text(out, text);
 	case CK_CONF_UIDS:
-		return print_uids(conf, out);
+		return print_uids(where, out);
 	case CK_CONF_PATTERNS:
 	case CK_CONF_POLICIES:
 		return print_list(*(char **const *)where, out);
@@ -157,6 +160,7 @@ char *ck_conf_print(const struct ck_conf *conf)
 void ck_conf_key_free(struct ck_conf *conf, const struct ck_conf_key *key)
 {
 	char **text = ck_conf_key_at(conf, key), ***list;
+	struct ck_conf_uids *uids;
 	switch (key->type) {
 	case CK_CONF_RUNTIME:
 		free(conf->simulator);
@@ -171,9 +175,9 @@ void ck_conf_key_free(struct ck_conf *conf, const struct ck_conf_key *key)
 		*text = NULL;
 		return;
 	case CK_CONF_UIDS:
-		free(conf->allow_uids);
-		conf->allow_uids = NULL;
-		conf->allow_uids_n = 0;
+		uids = ck_conf_key_at(conf, key);
+		free(uids->list);
+		*uids = (struct ck_conf_uids){ 0 };
 		return;
 	case CK_CONF_PATTERNS:
 	case CK_CONF_POLICIES:
@@ -190,7 +194,7 @@ void ck_conf_key_free(struct ck_conf *conf, const struct ck_conf_key *key)
 
 static void swap(void *a, void *b, size_t size)
 {
-	unsigned char between[sizeof(uint64_t)];
+	unsigned char between[sizeof(struct ck_conf_uids)];
 	if (CK_NEVER(size > sizeof(between)))
 		return;
 	memcpy(between, a, size);
@@ -204,12 +208,11 @@ void ck_conf_key_swap(struct ck_conf *a, struct ck_conf *b, const struct ck_conf
 		/* the types of keys that may change at run time */
 		[CK_CONF_SPAN] = sizeof(uint64_t),
 		[CK_CONF_SIZE] = sizeof(size_t),
+		[CK_CONF_COUNT] = sizeof(unsigned),
 		[CK_CONF_WORD] = sizeof(int),
-		[CK_CONF_UIDS] = sizeof(uid_t *),
+		[CK_CONF_UIDS] = sizeof(struct ck_conf_uids),
 	};
 	size_t i = (size_t)(key - ck_conf_keys);
 	swap(ck_conf_key_at(a, key), ck_conf_key_at(b, key), sizes[key->type]);
-	if (key->type == CK_CONF_UIDS)
-		swap(&a->allow_uids_n, &b->allow_uids_n, sizeof(a->allow_uids_n));
 	swap(&a->origins[i], &b->origins[i], sizeof(a->origins[i]));
 }

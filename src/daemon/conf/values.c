@@ -157,6 +157,21 @@ static int read_size(const struct reading *reading, const char *value)
 	return 0;
 }
 
+static int read_count(const struct reading *reading, const char *value)
+{
+	const struct ck_conf_key *key = reading->key;
+	uint64_t n;
+	const char *rest = read_digits(value, &n);
+	if (!rest || *rest)
+		return wrong(reading, value, "is not a number");
+	if (n < key->least || n > key->most)
+		return wrong(reading, value, "is not between %u and %u", (unsigned)key->least,
+			     (unsigned)key->most);
+	unsigned count = (unsigned)n;
+	memcpy(ck_conf_key_at(reading->conf, key), &count, sizeof(count));
+	return 0;
+}
+
 static int read_mode(const struct reading *reading, const char *value)
 {
 	mode_t mode = 0;
@@ -174,6 +189,7 @@ static int read_mode(const struct reading *reading, const char *value)
 static int read_group(const struct reading *reading, const char *value)
 {
 	struct ck_conf *conf = reading->conf;
+	struct ck_conf_group *where = ck_conf_key_at(conf, reading->key);
 	gid_t gid = (gid_t)-1;
 	uint64_t n;
 	const char *end = read_digits(value, &n);
@@ -190,13 +206,14 @@ static int read_group(const struct reading *reading, const char *value)
 				     e ? ": " : "", e ? strerror(e) : "");
 		gid = found->gr_gid;
 	}
-	conf->socket_gid = gid;
-	return store_text(reading, &conf->socket_group, value);
+	where->gid = gid;
+	return store_text(reading, &where->name, value);
 }
 
 static int read_uids(const struct reading *reading, const char *const *items, size_t n)
 {
-	CK_AUTO_FREE uid_t *uids = ck_alloc(n * sizeof(*uids));
+	struct ck_conf_uids *where = ck_conf_key_at(reading->conf, reading->key);
+	CK_AUTO_FREE uid_t *uids = ck_alloc((n + !n) * sizeof(*uids));
 	if (!uids)
 		return ck_nomem(reading->err);
 	for (size_t i = 0; i < n; i++) {
@@ -206,9 +223,9 @@ static int read_uids(const struct reading *reading, const char *const *items, si
 			return wrong(reading, items[i], "is not a uid such as 0 or 1000");
 		uids[i] = (uid_t)uid;
 	}
-	free(reading->conf->allow_uids);
-	reading->conf->allow_uids = CK_TAKE(uids);
-	reading->conf->allow_uids_n = n;
+	free(where->list);
+	where->list = CK_TAKE(uids);
+	where->n = n;
 	return 0;
 }
 
@@ -345,6 +362,8 @@ static int read_value(const struct reading *reading, const char *const *items, s
 		return read_span(reading, *items);
 	case CK_CONF_SIZE:
 		return read_size(reading, *items);
+	case CK_CONF_COUNT:
+		return read_count(reading, *items);
 	case CK_CONF_MODE:
 		return read_mode(reading, *items);
 	case CK_CONF_GROUP:
@@ -407,7 +426,7 @@ static int default_text(const struct reading *reading)
 		char own[CK_DURATION_TEXT];
 		snprintf(own, sizeof(own), "%u", (unsigned)geteuid());
 		const char *const uids[] = { "0", own };
-		return read_uids(reading, uids, geteuid() ? 2 : 1);
+		return read_uids(reading, uids, !key->number ? 0 : geteuid() ? 2 : 1);
 	}
 	return read_value(reading, &key->text, 1);
 }
@@ -422,6 +441,9 @@ int ck_conf_key_default(struct ck_conf *conf, const struct ck_conf_key *key, str
 		return 0;
 	case CK_CONF_SIZE:
 		*(size_t *)where = (size_t)key->number;
+		return 0;
+	case CK_CONF_COUNT:
+		*(unsigned *)where = (unsigned)key->number;
 		return 0;
 	case CK_CONF_MODE:
 		*(mode_t *)where = (mode_t)key->number;

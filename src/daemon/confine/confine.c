@@ -85,8 +85,10 @@ int ck_confine(const struct ck_conf *conf, char *ret_text, size_t size, struct c
 	if (r >= 0)
 		r = abi = ck_confine_paths(conf, err);
 #endif
-	if (r >= 0)
-		r = join_group(conf->socket_gid, err);
+	const gid_t groups[] = { conf->cri_socket.group.gid, conf->unfiltered_socket.group.gid,
+				 conf->metrics_socket.group.gid };
+	for (size_t i = 0; r >= 0 && i < CK_COUNT(groups); i++)
+		r = join_group(groups[i], err);
 	if (r >= 0)
 		r = ck_capabilities_drop(err);
 	if (r >= 0)
