@@ -67,6 +67,10 @@ expect a_hang_is_a_failure '1 1 0' <<'END'
 echo 'ok - a'; exec sleep 60
 END
 
+expect what_a_script_says_of_a_failure_is_no_test '1 1 0' <<'END'
+echo 'ok - a'; echo 'not ok - b c'; echo '    it is 1, not 2'; echo '    == a.log ends:'; exit 1
+END
+
 # sums DIRECTORY-RELATIVE .trs...: the last line and the exit status
 sums() {
 	local wanted=$1 name=$2
@@ -84,4 +88,8 @@ sums '1 5 passed, 2 failed, 2 skipped' all_is_added_up \
 	an_exit_status_is_a_failure.trs
 sums '1 0 passed, 1 failed, 0 skipped' what_did_not_run_has_failed env CI= sh "$summary" absent.trs
 sums '1 0 passed, 0 failed, 0 skipped' nothing_is_not_success env CI= sh "$summary"
+sums '1 1 passed, 1 failed, 0 skipped' a_failure_is_told_with_its_reason \
+	env CI= sh "$summary" what_a_script_says_of_a_failure_is_no_test.trs
+verdict it_stands_below_its_name '    it is 1, not 2' \
+	"$(sed -n '/^FAIL: b c$/ { n; p; }' "$dir/sum")"
 exit $status

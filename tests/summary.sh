@@ -2,10 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # usage: summary.sh FILE.trs... - the end of `make check`: what was skipped; what a test noted
-# ("note - text" in its log); what failed and how its log ends; and on the last line how many
-# single tests passed, failed and were skipped. Exit 1 if any failed, if there was none at all, and
-# with CI=true if any was skipped: a machine of CI has what tests need.
+# ("note - text" in its log); what failed, with the first lines that a script says of it, and how
+# its log ends; and on the last line how many single tests passed, failed and were skipped. Exit 1
+# if any failed, if there was none at all, and with CI=true if any was skipped: a machine of CI has
+# what tests need.
 set -u
+
+# said_of TEST LOG: the indented lines below its "not ok"
+said_of() {
+	awk -v line="not ok - $1" '
+	said && /^    / && said++ <= 8 { print; next }
+	{ said = $0 == line }' "$2"
+}
 
 passed=0 failed=0 skipped=0
 for trs in "$@"; do
@@ -24,7 +32,10 @@ for trs in "$@"; do
 		echo "---- ${trs%.trs}.log ends:"
 		tail -n 40 "${trs%.trs}.log"
 		echo '----'
-		sed -n 's/^:test-result: FAIL /FAIL: /p' "$trs"
+		sed -n 's/^:test-result: FAIL //p' "$trs" | while IFS= read -r name; do
+			echo "FAIL: $name"
+			[ ! -f "${trs%.trs}.log" ] || said_of "$name" "${trs%.trs}.log"
+		done
 	fi
 done
 

@@ -23,6 +23,8 @@ enum ck_exit {
 	CK_EXIT_TROUBLE = 2, /* the command could not run, or its output could not be written */
 };
 
+#define CK_CLI_STATE_DIR "/run/crikeep" /* the default */
+
 /* What all commands share; set while arguments are parsed. */
 struct ck_cli {
 	const char *state_dir;
@@ -33,10 +35,16 @@ extern struct ck_cli ck_cli;
 /* --state-dir, --output, -h */
 extern const struct argp ck_cli_argp;
 extern const struct argp_child ck_cli_children[];
+/* the same without --output, for a command that has more forms */
+extern const struct argp_child ck_cli_base_children[];
 
+/* ck_cli_set_output - "table", "json", "yaml"; false: none of them */
+bool ck_cli_set_output(const char *form);
 /* ck_cli_hint - like ck_print_error(), but prints nothing with -o json or yaml */
 void ck_cli_hint(const char *fmt, ...) CK_PRINTF(1, 2);
 
+int ck_cmd_status(int argc, char **argv);
+int ck_cmd_doctor(int argc, char **argv);
 int ck_cmd_list(int argc, char **argv);
 int ck_cmd_show(int argc, char **argv);
 int ck_cmd_explain(int argc, char **argv);

@@ -116,12 +116,6 @@ static void CK_PRINTF(3, 4) task_set(struct task *task, enum result result, cons
 
 /* ---- what to ask for ------------------------------------------------------------------------- */
 
-static char *key_text(const struct ck_key *key)
-{
-	char who[4 * CK_NAME_MAX_LEN];
-	return ck_text_format("%s", ck_key_print(key, who, sizeof(who)));
-}
-
 /* what an eviction does to an entry, after "would" or "will" */
 static const char *effect(const struct ck_row *row, bool release)
 {
@@ -200,7 +194,7 @@ static void plan(struct task *task, const struct arguments *args, const struct c
 {
 	task->entry = row->id;
 	task->row = row;
-	task->who = key_text(row->key);
+	task->who = ck_key_text(row->key);
 	if (ck_state_visible(row->state)) {
 		task_set(task, RESULT_REFUSED,
 			 "it is committed; it belongs to the kubelet, and only the kubelet may "
@@ -273,7 +267,7 @@ static void print_plan(FILE *out, const struct ck_look *look, const struct argum
 		char words[CK_ROW_WORDS];
 		if (!goes_with(c, task->row) || is_task(tasks, n, c))
 			continue;
-		CK_AUTO_FREE char *who = key_text(c->key);
+		CK_AUTO_FREE char *who = ck_key_text(c->key);
 		ck_print_line(out,
 			      "entry %" PRIu64 ", %s, %s%.13s%s%s: %s go with its sandbox, "
 			      "entry %" PRIu64,
@@ -506,6 +500,8 @@ static int evict(const struct arguments *args, const struct ck_look *look)
 	int worst = CK_EXIT_YES, r = CK_EXIT_YES;
 	struct task *tasks = ck_must(ck_alloc((look->reader->rows_n + 1) * sizeof(*tasks)));
 	size_t n = make_tasks(look, args, tasks, &worst);
+	if (!n || args->dry_run)
+		ck_look_warn(look);
 	/* an argument that cannot be right puts the others in doubt */
 	bool sure = worst != CK_EXIT_TROUBLE;
 	if (pending(tasks, n) && (!sure || !confirmed(args, look, tasks, n))) {

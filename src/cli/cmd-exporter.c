@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <microhttpd.h>
 #include <netdb.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,14 +15,12 @@
 #include <unistd.h>
 
 #include "src/base/bytes.h"
-#include "src/base/clock.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/cli/cli.h"
+#include "src/cli/daemon-metrics.h"
 
 #define LISTEN_DEFAULT "127.0.0.1:9750"
-#define SOCKET_DEFAULT "/run/crikeep/metrics.sock"
-#define READ_MAX       16384u
 #define CLIENTS_MAX    16u
 #define CLIENT_IDLE    10u        /* seconds */
 #define CLIENT_MEMORY  ((size_t)16384) /* for one request */
@@ -40,7 +37,7 @@ static const struct argp_option options[] = {
 	  "(default: " LISTEN_DEFAULT ")",
 	  0 },
 	{ "socket", OPT_SOCKET, "PATH", 0,
-	  "crikeepd's metrics socket (default: " SOCKET_DEFAULT ")", 0 },
+	  "crikeepd's metrics socket (default: " CK_METRICS_SOCKET ")", 0 },
 	{ 0 },
 };
 
@@ -62,52 +59,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return EINVAL;
 	}
 	return ARGP_ERR_UNKNOWN;
-}
-
-/* ---- crikeepd's side ------------------------------------------------------------------------- */
-
-static int read_some(int fd, struct ck_bytes *text, uint64_t until, struct ck_error *err)
-{
-	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
-	uint64_t now = ck_clock_ns(CLOCK_MONOTONIC);
-	int ready = now >= until ? 0 : poll(&poll_fd, 1, (int)((until - now) / CK_NS_PER_MS + 1));
-	if (ready < 0 && errno == EINTR)
-		return 1;
-	if (ready <= 0)
-		return ck_fail(err, CK_EIO, "it does not answer");
-	if (text->len >= CK_METRICS_MAX)
-		return ck_fail(err, CK_ETOOBIG, "its answer has more than %u bytes",
-			       CK_METRICS_MAX);
-	if (ck_bytes_room(text, READ_MAX) < 0)
-		return ck_nomem(err);
-	ssize_t n = read(fd, text->p + text->len, READ_MAX);
-	if (n < 0)
-		return errno == EINTR || errno == EAGAIN
-			       ? 1
-			       : ck_fail_errno(err, CK_EIO, errno, "read");
-	text->len += (size_t)n;
-	return n > 0;
-}
-
-/* read the socket until its end */
-static int fetch(const char *path, struct ck_bytes *text, struct ck_error *err)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	uint64_t until = ck_clock_ns(CLOCK_MONOTONIC) + CK_METRICS_WAIT;
-	size_t end = strlen(CK_METRICS_END);
-	CK_AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return ck_fail_errno(err, CK_EIO, errno, "make a socket");
-	memcpy(address.sun_path, path, strlen(path));
-	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
-		return ck_fail_errno(err, CK_EIO, errno, "connect");
-	int r;
-	do
-		r = read_some(fd, text, until, err);
-	while (r > 0);
-	if (r == 0 && (text->len < end || memcmp(text->p + text->len - end, CK_METRICS_END, end)))
-		r = ck_fail(err, CK_EIO, "its answer is not whole");
-	return r;
 }
 
 /* ---- HTTP ------------------------------------------------------------------------------------ */
@@ -154,7 +105,7 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
 	(void)version, (void)upload, (void)upload_len, (void)state;
 	if (strcmp(method, MHD_HTTP_METHOD_GET) || strcmp(url, "/metrics"))
 		return answer_text(connection, MHD_HTTP_NOT_FOUND, "not found; try GET /metrics\n");
-	if (fetch(args->socket, &text, &err) < 0) {
+	if (ck_daemon_metrics_fetch(args->socket, &text, &err) < 0) {
 		ck_bytes_free(&text);
 		return answer_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
 				   "crikeepd at '%s': %s\n", args->socket, err.text);
@@ -276,7 +227,7 @@ int ck_cmd_exporter(int argc, char **argv)
 		       "  crikeep exporter --listen 192.0.2.7:9750",
 		.children = ck_cli_children,
 	};
-	struct arguments args = { .listen = LISTEN_DEFAULT, .socket = SOCKET_DEFAULT };
+	struct arguments args = { .listen = LISTEN_DEFAULT, .socket = CK_METRICS_SOCKET };
 	if (argp_parse(&argp, argc, argv, 0, NULL, &args))
 		return CK_EXIT_TROUBLE;
 	return serve(&args);

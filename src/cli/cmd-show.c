@@ -105,7 +105,7 @@ int ck_cmd_show(int argc, char **argv)
 		       "pod. Values of requests are not stored, so no secret can appear."
 		       "\v"
 		       "An entry is named by its row number or by the beginning of its runtime id, "
-		       "a pod by NAME or NAMESPACE/NAME.\n"
+		       "a pod by NAME, NAMESPACE/NAME, or the beginning of one if it is unique.\n"
 		       "\n"
 		       "Examples:\n"
 		       "  crikeep show 12\n"

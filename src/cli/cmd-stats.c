@@ -33,6 +33,7 @@ struct stats {
 	size_t by_kind[CK_CONTAINER + 1];
 	size_t retried;        /* EVICTING after a failed attempt */
 	int64_t database, wal; /* bytes; -1: no such file */
+	bool frozen;           /* the owner */
 };
 
 static int64_t file_size(const char *name)
@@ -62,15 +63,6 @@ static uint64_t counter_value(const struct ck_reader *reader, const struct count
 	return value;
 }
 
-static const char *lower(const char *s, char *buf, size_t size)
-{
-	size_t n = 0;
-	for (; s[n] && n + 1 < size; n++)
-		buf[n] = (char)(s[n] >= 'A' && s[n] <= 'Z' ? s[n] - 'A' + 'a' : s[n]);
-	buf[n] = '\0';
-	return buf;
-}
-
 static const char *size_or_none(int64_t bytes, char *buf)
 {
 	return bytes < 0 ? "none" : ck_text_size((uint64_t)bytes, buf);
@@ -78,7 +70,7 @@ static const char *size_or_none(int64_t bytes, char *buf)
 
 static void print_people(const struct ck_reader *reader, const struct stats *stats)
 {
-	char name[16], size[CK_TEXT_SPAN], wal[CK_TEXT_SPAN];
+	char name[CK_STATE_WORD], size[CK_TEXT_SPAN], wal[CK_TEXT_SPAN];
 	ck_print_line(stdout, "state directory  %s", ck_cli.state_dir);
 	printf("owner            %s", reader->owner_alive ? "" : "none");
 	if (reader->owner_pid)
@@ -86,6 +78,8 @@ static void print_people(const struct ck_reader *reader, const struct stats *sta
 		       reader->owner_pid);
 	else if (reader->owner_alive)
 		printf("unknown process");
+	if (stats->frozen)
+		printf("; it is stopped by a signal or a debugger and answers nobody");
 	if (reader->owner_degraded)
 		printf("; it cannot write the database now, and goes on in memory");
 	putchar('\n');
@@ -94,7 +88,7 @@ static void print_people(const struct ck_reader *reader, const struct stats *sta
 		      reader->schema);
 	printf("\nentries\n");
 	for (int s = CK_STATE_CREATING; s <= CK_STATE_MAX; s++) {
-		printf("  %-17s %10zu", lower(ck_state_name((enum ck_state)s), name, sizeof(name)),
+		printf("  %-17s %10zu", ck_state_lower((enum ck_state)s, name),
 		       stats->by_state[s]);
 		if (s == CK_STATE_EVICTING && stats->retried)
 			printf("  %zu of them after failed attempts", stats->retried);
@@ -108,19 +102,20 @@ static void print_people(const struct ck_reader *reader, const struct stats *sta
 
 static struct json_object *stats_tree(const struct ck_reader *reader, const struct stats *stats)
 {
-	char name[16];
+	char name[CK_STATE_WORD];
 	struct json_object *tree = ck_tree_object(), *entries = ck_tree_object(),
 			   *values = ck_tree_object();
 	ck_tree_put_text(tree, "state_dir", ck_cli.state_dir);
 	ck_tree_put_bool(tree, "owner_alive", reader->owner_alive);
 	ck_tree_put_known(tree, "owner_pid", reader->owner_pid);
+	ck_tree_put_bool(tree, "owner_frozen", stats->frozen);
 	ck_tree_put_bool(tree, "owner_degraded", reader->owner_degraded);
 	ck_tree_put_int(tree, "schema", reader->schema);
 	ck_tree_put_int(tree, "database_bytes", stats->database < 0 ? 0 : stats->database);
 	ck_tree_put_int(tree, "wal_bytes", stats->wal < 0 ? 0 : stats->wal);
 	for (int s = CK_STATE_CREATING; s <= CK_STATE_MAX; s++)
 		ck_tree_put_count(entries,
-				  lower(ck_state_name((enum ck_state)s), name, sizeof(name)),
+				  ck_state_lower((enum ck_state)s, name),
 				  stats->by_state[s]);
 	ck_tree_put_count(entries, "retried", stats->retried);
 	ck_tree_put(tree, "entries", entries);
@@ -148,7 +143,9 @@ int ck_cmd_stats(int argc, char **argv)
 		return CK_EXIT_TROUBLE;
 	int r = ck_look_take(&look, CK_READ_ROWS | CK_READ_COUNTERS);
 	if (r == CK_EXIT_YES) {
+		struct ck_process owner;
 		count(look.reader, &stats);
+		stats.frozen = ck_owner_frozen(look.reader, &owner);
 		if (ck_cli.output == CK_OUTPUT_TABLE)
 			print_people(look.reader, &stats);
 		else
@@ -199,9 +196,8 @@ int ck_cmd_check(int argc, char **argv)
 		ck_tree_print(stdout, ck_cli.output, findings);
 	else if (r == 0)
 		printf("sound\n");
-	if (r >= 0 && ck_store_owner_degraded(ck_cli.state_dir))
-		ck_cli_hint("warning: the owner cannot write the database now and goes on in "
-			    "memory; only what it wrote before was checked");
+	if (r >= 0)
+		ck_look_warn_unread();
 	if (r < 0 && tree)
 		json_object_put(findings);
 	return r < 0 ? CK_EXIT_TROUBLE : r ? CK_EXIT_NO : CK_EXIT_YES;

@@ -46,14 +46,19 @@ const struct argp_child ck_cri_children[] = {
 	{ &cri_argp, 0, NULL, 0 }, { &ck_cli_argp, 0, NULL, 0 }, { 0 }
 };
 
+const char *ck_cri_endpoint(void)
+{
+	const char *from_environment = getenv("CONTAINER_RUNTIME_ENDPOINT");
+	if (ck_cri.endpoint)
+		return ck_cri.endpoint;
+	return from_environment && *from_environment ? from_environment : ENDPOINT_DEFAULT;
+}
+
 struct ck_client *ck_cri_connect(void)
 {
 	struct ck_client *client;
 	struct ck_error err;
-	const char *from_environment = getenv("CONTAINER_RUNTIME_ENDPOINT");
-	if (!ck_cri.endpoint)
-		ck_cri.endpoint =
-			from_environment && *from_environment ? from_environment : ENDPOINT_DEFAULT;
+	ck_cri.endpoint = ck_cri_endpoint();
 	int r = ck_client_new(ck_cri.endpoint, &client, &err);
 	if (r < 0) {
 		ck_print_error("%s", err.text);

@@ -20,6 +20,8 @@ extern struct ck_cri ck_cri;
 /* --endpoint, --api, and the options of every command */
 extern const struct argp_child ck_cri_children[];
 
+/* ck_cri_endpoint - the one that is asked */
+const char *ck_cri_endpoint(void);
 /* ck_cri_connect - a client of the endpoint, or NULL after an error message */
 struct ck_client *ck_cri_connect(void);
 /* ck_cri_path - "/runtime.v1.RuntimeService/Version" for "Version". Return: @buf */

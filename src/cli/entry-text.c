@@ -51,6 +51,16 @@ const char *ck_row_state(const struct ck_row *row, char *buf)
 	return buf;
 }
 
+const char *ck_state_lower(enum ck_state state, char buf[CK_STATE_WORD])
+{
+	const char *name = ck_state_name(state);
+	size_t n = 0;
+	for (; name[n] && n + 1 < CK_STATE_WORD; n++)
+		buf[n] = (char)(name[n] >= 'A' && name[n] <= 'Z' ? name[n] - 'A' + 'a' : name[n]);
+	buf[n] = '\0';
+	return buf;
+}
+
 /* "expires in 9m12s", or "expires now" if the time has passed */
 static const char *due(const struct ck_look *look, const struct ck_row *row, const char *what,
 		       char *buf)
@@ -122,6 +132,12 @@ const char *ck_row_age(const struct ck_look *look, const struct ck_row *row, uin
 	if (!ck_look_this_boot(look, row->boot))
 		return strcpy(buf, "before boot");
 	return ck_text_span(ck_look_ago(look, at), buf);
+}
+
+char *ck_key_text(const struct ck_key *key)
+{
+	char who[4 * CK_NAME_MAX_LEN];
+	return ck_text_format("%s", ck_key_print(key, who, sizeof(who)));
 }
 
 const char *ck_kind_word(enum ck_kind kind)

@@ -2,10 +2,18 @@
 /* Creations that have failed, read from the history, the newest line first. What succeeded later
  * than it failed is known, too, but not told. */
 #include <string.h>
+#include <uthash.h>
 
 #include "src/base/mem.h"
 #include "src/cli/failing.h"
 #include "src/cli/output/print.h"
+
+bool ck_what_is_problem(enum ck_what what)
+{
+	return what == CK_WHAT_FAILED || what == CK_WHAT_CONFLICT || what == CK_WHAT_REFUSED ||
+	       what == CK_WHAT_PLUGIN_ABSENT || what == CK_WHAT_ANSWER_LOST ||
+	       what == CK_WHAT_DUPLICATE || what == CK_WHAT_IN_USE;
+}
 
 /* -1: it failed; 1: it succeeded; 0: neither */
 static int outcome(const struct ck_history_row *line)
@@ -30,49 +38,52 @@ static char *without_attempt(const char *who)
 struct known { /* a name whose last outcome is known */
 	struct ck_failing failing;
 	bool over; /* older failures do not count */
+	UT_hash_handle hh;
 };
 
-static struct known *find(struct known *known, size_t n, const char *who)
-{
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(known[i].failing.who, who) == 0)
-			return &known[i];
-	return NULL;
-}
-
-static void read_line(struct known **known, size_t *n, const struct ck_history_row *line, int how)
+static void read_line(struct known **known, const struct ck_history_row *line, int how)
 {
 	CK_AUTO_FREE char *who = without_attempt(line->who);
-	struct known *it = find(*known, *n, who);
+	size_t len = strlen(who);
+	struct known *it;
+	HASH_FIND(hh, *known, who, len, it);
 	if (!it) {
-		*known = ck_must(ck_realloc(*known, (*n + 1) * sizeof(**known)));
-		it = &(*known)[(*n)++];
-		*it = (struct known){ .failing = { .who = CK_TAKE(who), .last = line } };
+		it = ck_must(CK_NEW(struct known));
+		it->failing = (struct ck_failing){ .who = CK_TAKE(who), .last = line };
+		HASH_ADD_KEYPTR(hh, *known, it->failing.who, len, it);
 	}
 	it->over = it->over || how > 0;
 	it->failing.n += !it->over;
 }
 
-void ck_failings_find(const struct ck_look *look, const char *pod, struct ck_failings *ret)
+static bool is_recent(const struct ck_look *look, const struct ck_history_row *line,
+		      uint64_t within)
+{
+	return !within ||
+	       (ck_look_this_boot(look, line->boot) && ck_look_ago(look, line->at) <= within);
+}
+
+void ck_failings_find(const struct ck_look *look, uint64_t within, struct ck_failings *ret)
 {
 	const struct ck_reader *reader = look->reader;
-	CK_AUTO_FREE struct known *known = NULL;
-	size_t n = 0;
-	for (size_t i = reader->history_n; i-- > 0;) {
+	struct known *known = NULL, *it, *next;
+	for (size_t i = reader->history_n;
+	     i-- > 0 && is_recent(look, &reader->history[i], within);) {
 		const struct ck_history_row *line = &reader->history[i];
 		int how = outcome(line);
-		if (!how)
-			continue;
-		CK_AUTO_FREE char *of = ck_history_pod(line);
-		if (ck_pod_is(of, pod))
-			read_line(&known, &n, line, how);
+		if (how)
+			read_line(&known, line, how);
 	}
+	size_t n = HASH_COUNT(known);
 	*ret = (struct ck_failings){ .all = ck_must(ck_alloc((n + 1) * sizeof(*ret->all))) };
-	for (size_t i = 0; i < n; i++) {
-		if (known[i].failing.n)
-			ret->all[ret->n++] = known[i].failing;
+	HASH_ITER(hh, known, it, next) /* as they were added */
+	{
+		HASH_DEL(known, it);
+		if (it->failing.n)
+			ret->all[ret->n++] = it->failing;
 		else
-			free(known[i].failing.who);
+			free(it->failing.who);
+		free(it);
 	}
 }
 

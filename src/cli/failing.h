@@ -2,7 +2,7 @@
 #ifndef CK_CLI_FAILING_H
 #define CK_CLI_FAILING_H
 /*
- * Creations of a pod that have failed, and have not succeeded since. No row is left of them: the
+ * Creations that have failed, and have not succeeded since. No row is left of them: the
  * history knows them.
  */
 #include "src/cli/select-entries.h"
@@ -18,8 +18,10 @@ struct ck_failings {
 	size_t n;
 };
 
-/* ck_failings_find - of the pods that @pod means: NAME or NAMESPACE/NAME */
-void ck_failings_find(const struct ck_look *look, const char *pod, struct ck_failings *ret);
+/* ck_what_is_problem - does such a line tell of a failure, other than that of destroying? */
+bool ck_what_is_problem(enum ck_what what);
+/* ck_failings_find - of all pods. @within: only what happened so recently, ns; 0: all */
+void ck_failings_find(const struct ck_look *look, uint64_t within, struct ck_failings *ret);
 void ck_failings_fini(struct ck_failings *failings);
 /* ck_failing_text - one sentence for people; free() */
 char *ck_failing_text(const struct ck_look *look, const struct ck_failing *failing);

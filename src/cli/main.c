@@ -28,6 +28,8 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 	const char *what;
 } commands[] = {
+	{ "status", ck_cmd_status, "show how everything is, what is wrong, what to do next" },
+	{ "doctor", ck_cmd_doctor, "check how this node is set up, and how to correct it" },
 	{ "list", ck_cmd_list,
 	  "list what is being created, kept, handed over or evicted (or: ls)" },
 	{ "show", ck_cmd_show, "show everything stored about an entry" },
@@ -106,9 +108,6 @@ static error_t parse_main(int key, char *arg, struct argp_state *state)
 		*first = state->next - 1;
 		state->next = state->argc;
 		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "no command given");
-		return EINVAL;
 	}
 	return ARGP_ERR_UNKNOWN;
 }
@@ -170,14 +169,15 @@ int main(int argc, char **argv)
 {
 	static const struct argp argp = {
 		.parser = parse_main,
-		.args_doc = "COMMAND [ARGUMENT...]",
+		.args_doc = "[COMMAND [ARGUMENT...]]",
 		.doc = "Inspect and manage the cache in which libcrikeep keeps late results for "
-		       "the kubelet."
+		       "the kubelet. Without COMMAND, status is shown."
 		       "\v"
 		       "Exit status: 0 for success or yes, 1 for no or not found, 2 for wrong "
 		       "usage or a failure.\n"
 		       "\n"
 		       "Examples:\n"
+		       "  crikeep status\n"
 		       "  crikeep list\n"
 		       "  crikeep explain prod/web-7d9f\n"
 		       "  crikeep --state-dir /var/lib/crikeep history --since 10m",
@@ -205,5 +205,7 @@ int main(int argc, char **argv)
 		ck_print_error("%s", strerror(e));
 		return CK_EXIT_TROUBLE;
 	}
-	return run(argc - first, argv + first);
+	static char status[] = "status";
+	char *status_argv[] = { status, NULL };
+	return first ? run(argc - first, argv + first) : run(1, status_argv);
 }

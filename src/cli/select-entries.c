@@ -9,12 +9,14 @@
 
 #include "src/base/clock.h"
 #include "src/base/duration.h"
+#include "src/base/edit-distance.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/cli/cli.h"
 #include "src/cli/select-entries.h"
 
 #define CANDIDATES_SHOWN 8u
+#define MISTAKE_LETTERS  3u /* of a name, for each mistake in it */
 
 uint64_t ck_look_clock(void)
 {
@@ -56,24 +58,55 @@ void ck_look_clocks(struct ck_look *look)
 	read_boot_id(look->boot, sizeof(look->boot));
 }
 
+int ck_look_try(struct ck_look *look, unsigned what, struct ck_error *err)
+{
+	*look = (struct ck_look){ 0 };
+	int r = ck_reader_open(ck_cli.state_dir, what, &look->reader, err);
+	ck_look_clocks(look); /* after the copy, so that nothing in it is later than now */
+	return r;
+}
+
 int ck_look_take(struct ck_look *look, unsigned what)
 {
 	struct ck_error err = { 0 };
-	*look = (struct ck_look){ 0 };
-	int r = ck_reader_open(ck_cli.state_dir, what, &look->reader, &err);
-	if (r < 0) {
+	int r = ck_look_try(look, what, &err);
+	if (r < 0)
 		ck_look_complain(r, &err);
-		return CK_EXIT_TROUBLE;
-	}
-	ck_look_clocks(look); /* after the copy, so that nothing in it is later than now */
-	return CK_EXIT_YES;
+	return r < 0 ? CK_EXIT_TROUBLE : CK_EXIT_YES;
+}
+
+bool ck_owner_frozen(const struct ck_reader *reader, struct ck_process *ret_process)
+{
+	return reader->owner_alive && ck_process_see(reader->owner_pid, ret_process) &&
+	       ck_process_stopped(ret_process);
+}
+
+static void warn(bool alive, long pid, bool degraded)
+{
+	struct ck_process process;
+	if (!alive)
+		ck_print_error("warning: no owner is running (crikeepd, or a runtime with "
+			       "libcrikeep), so nothing is hidden; this is how the last one left "
+			       "it");
+	else if (ck_process_see(pid, &process) && ck_process_stopped(&process))
+		ck_print_error("warning: the owner, process %ld (%s), is stopped by a signal or a "
+			       "debugger and answers nobody",
+			       pid, process.name);
+	if (degraded)
+		ck_print_error("warning: the owner cannot write the database now and goes on in "
+			       "memory; this is the state of its last write");
 }
 
 void ck_look_warn(const struct ck_look *look)
 {
-	if (look->reader->owner_degraded)
-		ck_cli_hint("warning: the owner cannot write the database now and goes on in "
-			    "memory; this is the state of its last write");
+	warn(look->reader->owner_alive, look->reader->owner_pid, look->reader->owner_degraded);
+}
+
+void ck_look_warn_unread(void)
+{
+	long pid;
+	bool alive = ck_store_owner(ck_cli.state_dir, &pid);
+	warn(alive, pid, ck_store_owner_degraded(ck_cli.state_dir));
 }
 
 void ck_look_fini(struct ck_look *look)
@@ -101,18 +134,31 @@ int64_t ck_look_wall(const struct ck_look *look, uint64_t at)
 
 /* ---- which entries --------------------------------------------------------------------------- */
 
-struct subject { /* an argument can mean this row, or this line of history */
-	uint64_t entry;
+struct subject { /* an argument can mean this row, this line of history, or this pod */
+	uint64_t entry; /* 0: none */
 	const char *id; /* borrowed; NULL: none */
 	char *pod;      /* "NAMESPACE/NAME" */
 };
 
 enum fit { FIT_NONE, FIT_ENTRY, FIT_ID, FIT_POD };
 
-bool ck_pod_is(const char *pod, const char *arg)
+/* NAME of "NAMESPACE/NAME" */
+static const char *pod_name(const char *pod)
 {
 	const char *slash = strchr(pod, '/');
-	return strcmp(pod, arg) == 0 || (slash && strcmp(slash + 1, arg) == 0);
+	return slash ? slash + 1 : pod;
+}
+
+bool ck_pod_is(const char *pod, const char *arg)
+{
+	return strcmp(pod, arg) == 0 || strcmp(pod_name(pod), arg) == 0;
+}
+
+/* Is @arg the beginning of NAME, or NAMESPACE/ and that? */
+static bool pod_begins(const char *pod, const char *arg)
+{
+	const char *name = strchr(arg, '/') ? pod : pod_name(pod);
+	return *pod_name(arg) && strncmp(name, arg, strlen(arg)) == 0;
 }
 
 char *ck_key_pod(const struct ck_key *key)
@@ -159,17 +205,26 @@ static bool id_fits(const char *id, const char *arg, bool whole, enum ck_pick_fo
 	       (pick_for == CK_PICK_TO_READ || len >= CK_ID_PREFIX_MIN);
 }
 
-static enum fit fit_of(const struct subject *subject, const char *arg, bool whole_id,
+struct whole { /* what an argument names in full; then beginnings do not count */
+	bool id, pod;
+};
+
+static bool pod_fits(const char *pod, const char *arg, struct whole whole,
+		     enum ck_pick_for pick_for)
+{
+	if (pick_for == CK_PICK_TO_CHANGE)
+		return strcmp(pod, arg) == 0;
+	return whole.id || whole.pod ? ck_pod_is(pod, arg) : pod_begins(pod, arg);
+}
+
+static enum fit fit_of(const struct subject *subject, const char *arg, struct whole whole,
 		       enum ck_pick_for pick_for)
 {
 	if (ck_look_is_row(arg))
 		return row_is(subject->entry, arg) ? FIT_ENTRY : FIT_NONE;
-	if (id_fits(subject->id, arg, whole_id, pick_for))
+	if (id_fits(subject->id, arg, whole.id, pick_for))
 		return FIT_ID;
-	return (pick_for == CK_PICK_TO_READ ? ck_pod_is(subject->pod, arg)
-					    : strcmp(subject->pod, arg) == 0)
-		       ? FIT_POD
-		       : FIT_NONE;
+	return pod_fits(subject->pod, arg, whole, pick_for) ? FIT_POD : FIT_NONE;
 }
 
 /* Tell in @fits how the argument fits each subject. Return: how the first fits that does. */
@@ -177,32 +232,75 @@ static enum fit find_fits(const struct subject *subjects, size_t n, const char *
 			  enum ck_pick_for pick_for, enum fit *fits)
 {
 	enum fit best = FIT_NONE;
-	bool whole_id = false;
-	for (size_t i = 0; i < n; i++)
-		whole_id = whole_id || (subjects[i].id && strcmp(subjects[i].id, arg) == 0);
+	struct whole whole = { false, false };
 	for (size_t i = 0; i < n; i++) {
-		fits[i] = fit_of(&subjects[i], arg, whole_id, pick_for);
+		whole.id = whole.id || (subjects[i].id && strcmp(subjects[i].id, arg) == 0);
+		whole.pod = whole.pod || ck_pod_is(subjects[i].pod, arg);
+	}
+	for (size_t i = 0; i < n; i++) {
+		fits[i] = fit_of(&subjects[i], arg, whole, pick_for);
 		if (fits[i] && !best)
 			best = fits[i];
 	}
 	return best;
 }
 
-/* Count what the argument could mean. More than one meaning is an error, which names them. */
+/* How far is @arg from a pod's name, or from as much of its beginning? The namespace does not
+ * count: whoever has that wrong has the name right. */
+static size_t mistakes(const char *pod, const char *arg)
+{
+	const char *wanted = pod_name(arg), *name = pod_name(pod);
+	CK_AUTO_FREE char *start = ck_must(ck_strndup(name, strnlen(name, strlen(wanted))));
+	size_t whole = ck_edit_distance(wanted, name), begin = ck_edit_distance(wanted, start);
+	return whole < begin ? whole : begin;
+}
+
+/* The pod whose name is nearest to a mistyped one, or NULL */
+static const char *nearest_pod(const struct subject *subjects, size_t n, const char *arg)
+{
+	size_t least = CK_EDIT_DISTANCE_MAX + 1;
+	const char *nearest = NULL;
+	for (size_t i = 0; i < n; i++) {
+		size_t d = mistakes(subjects[i].pod, arg);
+		/* in a short name, two mistakes make another one */
+		if (d < least && d * MISTAKE_LETTERS <= strlen(pod_name(arg))) {
+			least = d;
+			nearest = subjects[i].pod;
+		}
+	}
+	return nearest;
+}
+
+static void say_not_found(const struct subject *subjects, size_t n, const char *arg,
+			  const char *where, const char *otherwise)
+{
+	const char *nearest = nearest_pod(subjects, n, arg);
+	if (ck_look_is_row(arg))
+		ck_print_error("no entry %s in the %s%s", arg, where, otherwise);
+	else if (nearest)
+		ck_print_error("no entry or pod '%s' in the %s; did you mean pod %s?", arg, where,
+			       nearest);
+	else
+		ck_print_error("no entry or pod '%s' in the %s%s", arg, where, otherwise);
+}
+
+/* Count what the argument could mean, up to CANDIDATES_SHOWN + 1. More than one meaning is an
+ * error, which names them. */
 static size_t name_candidates(const struct subject *subjects, size_t n, const char *arg,
 			      const enum fit *fits)
 {
 	CK_AUTO_FREE char *text = NULL;
-	size_t things = 0, len;
+	size_t shown[CANDIDATES_SHOWN], things = 0, len;
 	FILE *out = ck_must(open_memstream(&text, &len));
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && things <= CANDIDATES_SHOWN; i++) {
 		bool seen = fits[i] == FIT_NONE;
-		for (size_t j = 0; j < i && !seen; j++)
-			seen = fits[i] == fits[j] &&
+		for (size_t j = 0; j < things && !seen; j++)
+			seen = fits[i] == fits[shown[j]] &&
 			       (fits[i] == FIT_ENTRY ||
-				same_thing(&subjects[i], &subjects[j], fits[i]));
-		if (seen || things++ >= CANDIDATES_SHOWN)
+				same_thing(&subjects[i], &subjects[shown[j]], fits[i]));
+		if (seen || things++ == CANDIDATES_SHOWN)
 			continue;
+		shown[things - 1] = i;
 		fputs(things > 1 ? ", " : "", out);
 		if (fits[i] == FIT_POD)
 			fprintf(out, "pod %s", subjects[i].pod);
@@ -211,7 +309,7 @@ static size_t name_candidates(const struct subject *subjects, size_t n, const ch
 				subjects[i].id ? subjects[i].id : "");
 	}
 	if (things > CANDIDATES_SHOWN)
-		fprintf(out, " and %zu more", things - CANDIDATES_SHOWN);
+		fputs(" and more", out);
 	if (fclose(out))
 		ck_text_nomem();
 	if (things > 1)
@@ -264,41 +362,36 @@ static void subjects_free(struct subject *subjects, size_t n)
 	free(subjects);
 }
 
-static struct subject *row_subjects(const struct ck_look *look)
+/* of all rows, and of pods that have none */
+static struct subject *row_subjects(const struct ck_look *look, char *const *pods, size_t pods_n)
 {
 	size_t n = look->reader->rows_n;
-	struct subject *subjects = ck_must(ck_alloc((n + 1) * sizeof(*subjects)));
+	struct subject *subjects = ck_must(ck_alloc((n + pods_n + 1) * sizeof(*subjects)));
 	for (size_t i = 0; i < n; i++) {
 		const struct ck_row *row = &look->reader->rows[i];
 		subjects[i] = (struct subject){ row->id, row->result ? row->result->id : NULL,
 						ck_key_pod(row->key) };
 	}
+	for (size_t i = 0; i < pods_n; i++)
+		subjects[n + i] = (struct subject){ 0, NULL, ck_must(ck_strdup(pods[i])) };
 	return subjects;
-}
-
-bool ck_look_has(const struct ck_look *look, const char *arg)
-{
-	size_t n = look->reader->rows_n;
-	CK_AUTO_FREE enum fit *fits = ck_must(ck_alloc((n + 1) * sizeof(*fits)));
-	struct subject *subjects = row_subjects(look);
-	enum fit best = find_fits(subjects, n, arg, CK_PICK_TO_READ, fits);
-	subjects_free(subjects, n);
-	return best != FIT_NONE;
 }
 
 int ck_look_pick(const struct ck_look *look, const char *arg, enum ck_pick_for pick_for,
 		 struct ck_picked *ret_picked)
 {
-	size_t n = look->reader->rows_n;
-	struct subject *subjects = row_subjects(look);
+	return ck_look_pick_among(look, NULL, 0, arg, pick_for, ret_picked);
+}
+
+int ck_look_pick_among(const struct ck_look *look, char *const *pods, size_t pods_n,
+		       const char *arg, enum ck_pick_for pick_for, struct ck_picked *ret_picked)
+{
+	size_t n = look->reader->rows_n + pods_n;
+	struct subject *subjects = row_subjects(look, pods, pods_n);
 	int r = pick(subjects, n, arg, pick_for, ret_picked);
+	if (r == CK_EXIT_NO)
+		say_not_found(subjects, n, arg, "cache", "; 'crikeep history' shows past ones");
 	subjects_free(subjects, n);
-	if (r == CK_EXIT_NO && ck_look_is_row(arg))
-		ck_print_error("no entry %s in the cache; 'crikeep history' shows past ones", arg);
-	else if (r == CK_EXIT_NO)
-		ck_print_error(
-			"no entry or pod '%s' in the cache; 'crikeep history' shows past ones",
-			arg);
 	return r;
 }
 
@@ -327,9 +420,32 @@ int ck_look_pick_history(const struct ck_look *look, const char *arg, struct ck_
 		subjects[i] = (struct subject){ line->entry, line->object, ck_history_pod(line) };
 	}
 	int r = pick(subjects, n, arg, CK_PICK_TO_READ, ret_picked);
-	subjects_free(subjects, n);
 	if (r == CK_EXIT_NO)
-		ck_print_error("no entry%s '%s' in the history",
-			       ck_look_is_row(arg) ? "" : " or pod", arg);
+		say_not_found(subjects, n, arg, "history", "");
+	subjects_free(subjects, n);
 	return r;
+}
+
+int ck_look_complete_pod(const struct ck_look *look, const bool *among, const char *arg,
+			 char **ret_pod)
+{
+	size_t rows_n = look->reader->rows_n, n = 0, first = SIZE_MAX, things = 1;
+	struct subject *subjects = ck_must(ck_alloc((rows_n + 1) * sizeof(*subjects)));
+	CK_AUTO_FREE enum fit *fits = ck_must(ck_alloc((rows_n + 1) * sizeof(*fits)));
+	bool whole = false;
+	for (size_t i = 0; i < rows_n; i++) {
+		if (!among[i])
+			continue;
+		subjects[n].pod = ck_key_pod(look->reader->rows[i].key);
+		whole = whole || ck_pod_is(subjects[n].pod, arg);
+		fits[n] = pod_begins(subjects[n].pod, arg) ? FIT_POD : FIT_NONE;
+		first = fits[n] && first > n ? n : first;
+		n++;
+	}
+	const char *pod = first < n ? subjects[first].pod : nearest_pod(subjects, n, arg);
+	if (!whole)
+		things = name_candidates(subjects, n, arg, fits);
+	*ret_pod = ck_must(ck_strdup(whole ? arg : pod ? pod : ""));
+	subjects_free(subjects, n);
+	return things > 1 ? CK_EXIT_TROUBLE : things ? CK_EXIT_YES : CK_EXIT_NO;
 }

@@ -6,6 +6,7 @@
  * this time, so the ages in one output fit together. And: which entries an argument means.
  */
 #include "cache/store/store.h"
+#include "src/cli/culprit/processes.h"
 
 struct ck_look {
 	struct ck_reader *reader;
@@ -14,6 +15,8 @@ struct ck_look {
 	char boot[37]; /* of this boot; "" if it cannot be read */
 };
 
+/* ck_look_try - read ck_cli.state_dir. @what: enum ck_reader_what. 0, or as ck_reader_open() */
+int ck_look_try(struct ck_look *look, unsigned what, struct ck_error *err);
 /* ck_look_take - read ck_cli.state_dir. @what: enum ck_reader_what. Return: CK_EXIT_YES, or
  * CK_EXIT_TROUBLE after printing the reason to standard error */
 int ck_look_take(struct ck_look *look, unsigned what);
@@ -24,10 +27,16 @@ void ck_look_clocks(struct ck_look *look);
 const char *ck_look_root_hint(const struct ck_error *err);
 /* ck_look_complain - print why the database could not be read to standard error */
 void ck_look_complain(int r, const struct ck_error *err);
-/* ck_look_warn - say on standard error if the owner knows more than the database: it cannot write
- * it. For a command that shows entries and says nothing of the owner */
+/* ck_look_warn - say on standard error if there is no owner, if it is frozen, or if it knows more
+ * than the database, which it cannot write. For each answer that says nothing of the owner, in
+ * every form of the output */
 void ck_look_warn(const struct ck_look *look);
+/* ck_look_warn_unread - the same, without a copy of the database */
+void ck_look_warn_unread(void);
 void ck_look_fini(struct ck_look *look);
+
+/* ck_owner_frozen - is the owner stopped by a signal or by a debugger? */
+bool ck_owner_frozen(const struct ck_reader *reader, struct ck_process *ret_process);
 
 /* ck_look_clock - CLOCK_BOOTTIME, the clock of all times in the database */
 uint64_t ck_look_clock(void);
@@ -41,14 +50,16 @@ int64_t ck_look_wall(const struct ck_look *look, uint64_t at);
 /*
  * An argument ENTRY|POD names an entry by its row number or by its runtime id, or all entries of a
  * pod. A number is a row number and nothing else: rows vanish, and a number that was one must not
- * mean something else later. Who only reads may give the beginning of an id, and the NAME of a pod
- * or NAMESPACE/NAME. Who changes something gives NAMESPACE/NAME, or at least CK_ID_PREFIX_MIN
- * characters of an id. A whole id wins over ids that only begin with it. Any other argument that
- * fits more than one id or pod, or an id and a pod, is ambiguous.
+ * mean something else later. Who only reads may give the beginning of an id, and of a pod NAME or
+ * NAMESPACE/NAME, where the beginning of NAME is enough. Who changes something gives
+ * NAMESPACE/NAME, or at least CK_ID_PREFIX_MIN characters of an id. A whole id or name wins over
+ * names that only begin with it, a whole id also over such ids. Any other argument that fits more
+ * than one id or pod, or an id and a pod, is ambiguous. If nothing fits, the pod with the nearest
+ * name is proposed.
  */
 enum ck_pick_for { CK_PICK_TO_READ, CK_PICK_TO_CHANGE };
 struct ck_picked {
-	bool *match; /* per row, or per line of history; free() */
+	bool *match; /* per row and then per further pod, or per line of history; free() */
 	size_t n;    /* how many match; never 0 */
 	bool pod;    /* the argument names a pod */
 };
@@ -58,10 +69,17 @@ struct ck_picked {
 int ck_look_pick(const struct ck_look *look, const char *arg, enum ck_pick_for pick_for,
 		 struct ck_picked *ret_picked);
 int ck_look_pick_history(const struct ck_look *look, const char *arg, struct ck_picked *ret_picked);
+/* ck_look_pick_among - to read: rows, or some of @pods, "NAMESPACE/NAME", of which no row need be
+ * left */
+int ck_look_pick_among(const struct ck_look *look, char *const *pods, size_t pods_n,
+		       const char *arg, enum ck_pick_for pick_for, struct ck_picked *ret_picked);
+/* ck_look_complete_pod - the pod of which @arg is the beginning, of the rows @among; @arg itself if
+ * it is a whole name. Return: CK_EXIT_YES, CK_EXIT_TROUBLE (ambiguous; printed), or CK_EXIT_NO with
+ * the nearest name or "" in @ret_pod. free() it in any case */
+int ck_look_complete_pod(const struct ck_look *look, const bool *among, const char *arg,
+			 char **ret_pod);
 /* ck_look_is_row - is @arg a number, and so a row and nothing else? */
 bool ck_look_is_row(const char *arg);
-/* ck_look_has - does @arg mean anything among the rows? Prints nothing */
-bool ck_look_has(const struct ck_look *look, const char *arg);
 /* ck_look_pick_all - the rows that any of @args means, as @ret_match (per row; free()). Return: the
  * worst result of one argument */
 int ck_look_pick_all(const struct ck_look *look, char **args, int n, bool **ret_match);

@@ -6,10 +6,13 @@
 prog_scripts = \
 	tests/prog/test-cli.sh \
 	tests/prog/test-cri.sh \
+	tests/prog/test-doctor.sh \
 	tests/prog/test-embed-nri.sh \
 	tests/prog/test-keep.sh \
 	tests/prog/test-metrics.sh \
-	tests/prog/test-simulate.sh
+	tests/prog/test-simulate.sh \
+	tests/prog/test-status.sh \
+	tests/prog/test-terminal.sh
 
 daemon_scripts = \
 	tests/prog/test-crikeepd.sh \
@@ -21,5 +24,5 @@ if CLI
 test_programs += tests/prog/make-db tests/prog/read-tree
 endif
 
-EXTRA_DIST += $(prog_scripts) $(daemon_scripts) tests/prog/prelude.sh
-EXTRA_DIST += tests/prog/golden
+EXTRA_DIST += $(prog_scripts) $(daemon_scripts) tests/prog/database.sh tests/prog/prelude.sh
+EXTRA_DIST += tests/prog/check-json.py tests/prog/golden

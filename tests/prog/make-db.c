@@ -4,11 +4,11 @@
  * tests of crikeep(1)
  *
  * SCENE: states (an entry in every state), hostile (names that attack a terminal), twins (ids and
- * pods that are alike), crowd (a sandbox with many containers, of a pod with a long name), empty.
- * Without a third word the owner ends; hold: it says "ready" and lives
- * until it is killed; stuck: so does one that cannot write any more; serve: it also answers
- * requests, like an owner whose runtime confirms each destroy, but for entries whose container is
- * named "stubborn" or "used".
+ * pods that are alike), crowd (a sandbox with many containers, of a pod with a long name), offers
+ * (sandboxes that are listed for the kubelet), slow (a creation that hangs), empty. Without a third
+ * word the owner ends; hold: it says "ready" and lives until it is killed; stuck: so does one that
+ * cannot write any more; serve: it also answers requests, like an owner whose runtime confirms each
+ * destroy, but for entries whose container is named "stubborn" or "used".
  *
  * Times are given as spans before and after now, chosen so that they have as many digits 25 seconds
  * later.
@@ -234,6 +234,16 @@ static const struct plan offers[] = {
 	  .last = CK_WHAT_OFFERED },
 };
 
+static const struct plan slow[] = {
+	{ .namespace = "prod",
+	  .pod = "slow",
+	  .state = CK_STATE_CREATING,
+	  .stage = "sandbox network creation",
+	  .requests = 4,
+	  .age = 80,
+	  .due = 582 },
+};
+
 static void must(int r, const struct ck_error *err, const char *what)
 {
 	if (r >= 0)
@@ -457,6 +467,7 @@ static void fill(const char *scene)
 		       { "hostile", hostile, CK_COUNT(hostile) },
 		       { "twins", twins, CK_COUNT(twins) },
 		       { "offers", offers, CK_COUNT(offers) },
+		       { "slow", slow, CK_COUNT(slow) },
 		       { "empty", NULL, 0 } };
 	struct ck_error err;
 	must(ck_store_begin(store, &err), &err, "begin");

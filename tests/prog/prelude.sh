@@ -16,6 +16,11 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/${work%.sh}.XXXXXX") || exit 99
 trap 'at_end; rm -rf "$work"' EXIT
 
 at_end() { :; } # for the script to define: what it must end
+end() { # end VARIABLE: kill the process whose id it holds
+	local pid=${!1}
+	[ -z "$pid" ] || { kill -KILL "$pid" && wait "$pid"; } 2>/dev/null
+	printf -v "$1" ''
+}
 
 ok() { echo "ok - $1"; }
 not_ok() { # not_ok NAME [TEXT]...
@@ -51,9 +56,34 @@ run() {
 	"$crikeep" "$@" >"$work/out" 2>"$work/err"
 	got=$?
 	out=$(cat "$work/out") err=$(cat "$work/err")
+	[ $got = 2 ] || keep_json "$@"
 	[ $got = "$want" ] ||
 		{ printf 'crikeep %s: exit status %s, not %s\n%s\n%s\n' "$*" $got "$want" "$out" \
 		"$err"; return 1; }
+}
+
+# every tree that was printed is held against the schema in the end
+json=()
+keep_json() { # keep_json ARGUMENT...
+	case " $* " in *' -o json '*) ;; *) return 0 ;; esac
+	local command=$1
+	[ "$command" != -o ] || command=status # which is the command if none is named
+	cp "$work/out" "$work/json.${#json[@]}"
+	json+=("$command=$work/json.${#json[@]}")
+}
+check_json() {
+	local name='every tree matches the JSON schema' python
+	# the one in PATH may lack the system's modules
+	for python in python3 /usr/bin/python3 ''; do
+		"$python" -c 'import jsonschema' 2>/dev/null && break
+	done
+	if [ -z "$python" ]; then
+		echo "skip - $name: python3 has no jsonschema"
+		return
+	fi
+	[ ${#json[@]} -gt 0 ] || not_ok "$name" 'none was printed'
+	check "$name" "$python" "$src/tests/prog/check-json.py" \
+		"$src/contrib/schema/crikeep.schema.json" "${json[@]}"
 }
 
 # golden NAME STATUS ARGUMENT...: what crikeep prints, through the script's `filter', is what

@@ -210,4 +210,5 @@ golden usage-drive-attempt 2 drive --pod web-0 --attempt -1
 golden usage-drive-deadline 2 drive --pod web-0 --deadline soon
 golden usage-drive-api 2 drive --pod web-0 --api v2
 golden usage-pods-too-much 2 pods web-0
+check_json
 exit "$failed"

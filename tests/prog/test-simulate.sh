@@ -16,6 +16,8 @@ mkdir "$work/tmp" && export TMPDIR=$work/tmp
 # simulate OPTIONS: into the file of values, "path = value" each
 simulate() {
 	"${crikeep[@]}" simulate "$@" -o json >"$work/json" || return
+	# shellcheck disable=SC2034 # prelude.sh reads it
+	json=("simulate=$work/json") # the last one is held against the schema
 	"$read_tree" json <"$work/json" >"$work/values"
 }
 
@@ -275,4 +277,5 @@ interrupted() {
 check 'a signal ends it in good order' interrupted
 check 'no state directory is left' test -z "$(ls "$TMPDIR")"
 
+check_json
 exit "$failed"

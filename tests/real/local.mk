@@ -8,9 +8,11 @@ real_scripts = \
 	tests/real/test-adjust.sh \
 	tests/real/test-containerd.sh \
 	tests/real/test-cri-api.sh \
+	tests/real/test-culprit.sh \
 	tests/real/test-demo.sh \
 	tests/real/test-drive.sh \
 	tests/real/test-go.sh \
+	tests/real/test-h2spec.sh \
 	tests/real/test-nri-beside.sh \
 	tests/real/test-nri-containerd.sh \
 	tests/real/test-nri-sim.sh \
@@ -35,6 +37,7 @@ EXTRA_DIST += \
 	tests/real/cri-api.awk \
 	tests/real/crictl \
 	tests/real/go-stage.sh \
+	tests/real/h2spec \
 	tests/real/kubelet \
 	tests/real/node-stage.sh \
 	tests/real/nri \

@@ -9,6 +9,10 @@ whole+=' StopContainer RemoveContainer'
 R34() {
 	stage || return
 	plugin 10-a
+	# once for each plugin, and where the stage is shared there were some before
+	check 'it is said where StartContainer comes too early, and only there' is "$(grep -q \
+		'StartContainer: before containerd that event has no pid' "$d/crikeepd.log" &&
+		echo said)" "$([ -z "$relayed" ] || echo said)"
 	running
 	check 'it is stopped' cri stop "$main"
 	check 'it is removed' cri rm "$main"

@@ -13,10 +13,11 @@
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
-scenarios='plain_use offered_sandbox late_sandbox waiting_sandbox next_attempt next_attempt_early
+scenarios='plain_use every_spelling every_spelling_newest offered_sandbox late_sandbox
+	waiting_sandbox next_attempt next_attempt_early
 	unwanted_sandbox evicted_by_hand full_disk late_container next_container_attempt
-	unwanted_container late_start stopped_while_starting killed_while_starting
-	dropped_connection frozen_container frozen_and_removed
+	unwanted_container late_start stopped_while_starting killed_while_starting repeated_teardown
+	dropped_connection frozen_container stopped_runtime frozen_and_removed
 	killed_while_kept killed_while_creating killed_before_the_end killed_and_unwanted
 	killed_while_evicting moved_straight_and_back asked_to_end another_boot
 	held_while_killed held_while_restarted held_over_many_lives held_while_starting
@@ -24,7 +25,7 @@ scenarios='plain_use offered_sandbox late_sandbox waiting_sandbox next_attempt n
 . "$here/play.sh"
 . "$here/stage.sh"
 
-[ "${1:-}" = inside ] || [ "$(id -u)" -ne 0 ] || need relay crictl
+[ "${1:-}" = inside ] || [ "$(id -u)" -ne 0 ] || need relay crictl containerd
 enter "$@"
 more=(--hand-back=repeat) # most look at what is kept
 
@@ -41,6 +42,8 @@ container_shown_to_all() { all ps -aq --no-trunc | grep -qx "$1"; }
 # only_pod ID: for runc, too
 only_pod() { one_pod "$1" && is "$(runc_list)" "$1 running"; }
 nothing_left() { is "$(past pods -q)" '' && is "$(runc_list)" ''; }
+
+not() { ! "$@"; }
 
 late() { # a sandbox whose client has gone, until it runs: $id
 	slow 'web create 6'
@@ -94,6 +97,39 @@ plain_use() {
 	check 'the first pod is still there' only_pod "$sandbox"
 	check 'and is removed by force' cri rmp -f "$sandbox"
 	check 'nothing is left' nothing_left
+}
+
+# ---- the path of a call ------------------------------------------------------------------------
+
+service=/runtime.v1.RuntimeService
+spellings=("$service/ListPodSandbox" /runtime.v1alpha2.RuntimeService/ListPodSandbox
+	"${service#/}/ListPodSandbox" runtime.v1alpha2.RuntimeService/ListPodSandbox
+	"/$service/ListPodSandbox" "$service//ListPodSandbox" "$service/ListPodSandbox/"
+	"$service/ListPodSandbox?" "$service/ListPodSandbox?a=b" "$service/ListPodSandbox#a"
+	"$service/%4cistPodSandbox" "/runtime.v1%2eRuntimeService/ListPodSandbox"
+	"$service/listPodSandbox" /runtime.v1.runtimeservice/ListPodSandbox
+	"$service.ListPodSandbox" "${service}/./ListPodSandbox" "/.$service/ListPodSandbox"
+	"/a/..$service/ListPodSandbox" "http://localhost$service/ListPodSandbox"
+	"unix://localhost$service/ListPodSandbox" " $service/ListPodSandbox"
+	"$service/ListPodSandbox " "$service/ ListPodSandbox" "\\${service#/}/ListPodSandbox"
+	/ListPodSandbox ListPodSandbox / '' '*')
+# what the runtime takes does not go round the filter, however it is spelled
+every_spelling() {
+	stage || return
+	late
+	"$tools/relay" spell "$d/$socket" "$id" "${spellings[@]}" >"$d/past"
+	"$tools/relay" spell "$d/cri.sock" "$id" "${spellings[@]}" >"$d/through"
+	check 'each was tried' is "$(wc -l <"$d/past") $(wc -l <"$d/through")" \
+		"${#spellings[@]} ${#spellings[@]}"
+	check 'the runtime takes the usual one' grep -qx "OK has $service/ListPodSandbox" "$d/past"
+	echo "# the runtime takes: $(sed -n 's/^OK has //p' "$d/past" | xargs)"
+	check 'none shows what is hidden' not grep ' has ' "$d/through"
+	check 'the usual one is answered' grep -qx "OK lacks $service/ListPodSandbox" "$d/through"
+}
+every_spelling_newest() {
+	PATH=$tools/containerd:$PATH
+	printf '%s\n' '[plugins."io.containerd.nri.v1.nri"]' 'disable = true' >"$d/more.toml"
+	every_spelling
 }
 
 # ---- sandboxes ---------------------------------------------------------------------------------
@@ -364,6 +400,40 @@ killed_while_starting() {
 	check 'attempt 0 does not' gone "$id"
 }
 
+# repeated METHOD: one caller waits; of twenty that come meanwhile half run into their deadlines,
+# and half are killed
+repeated() {
+	local first n callers=() heard=0
+	relay hold "$1" 90
+	asks "$1" 90s &
+	first=$!
+	check "$1 reaches the runtime" until_ 20 reached "$1"
+	for n in {1..10}; do
+		asks "$1" 1s &
+		callers+=($!)
+		timeout -s KILL 1 "$tools/relay" call "$d/cri.sock" "$1" "$sandbox" &
+		callers+=($!)
+	done
+	for n in "${callers[@]}"; do
+		wait "$n" && heard=$((heard + 1))
+	done 2>/dev/null
+	check "$1: twenty short calls end without it" is $heard 0
+	relay clear
+	check "$1: who waits hears its end" wait $first
+	check "$1: the runtime was asked once" is "$(calls "$1")" 1
+}
+asks() { "$tools/relay" call "$d/cri.sock" "$1" "$sandbox" "$2" 2>/dev/null; }
+reached() { [ "$(calls "$1")" -gt 0 ]; }
+
+repeated_teardown() {
+	stage relay || return
+	sandbox=$(cri runp -T 8s "$(pod web)")
+	slow 'web kill 2'
+	repeated StopPodSandbox
+	repeated RemovePodSandbox
+	check 'nothing is left' nothing_left
+}
+
 dropped_connection() {
 	stage relay || return
 	sandbox=$(cri runp -T 8s "$(pod web)")
@@ -406,6 +476,31 @@ frozen_container() {
 	check 'it can be started' cri start "$out"
 	wait $thaw
 }
+
+# containerd is stopped while it makes twenty sandboxes: it is said, and waited for
+stopped_runtime() {
+	local i bad=0 said='crikeepd: .*the runtime does not answer'
+	stage || return
+	slow '* create 3'
+	for i in {1..20}; do
+		cri runp -T 60s "$(pod "p$i")" >"$d/p$i.id" 2>"$d/p$i.err" &
+	done
+	check 'twenty sandboxes are being made' until_ 20 twenty_begun
+	kill -STOP "$(cat "$d/pid")"
+	check 'it is said within 10 s' until_ 10 grep -q "$said" "$d/crikeepd.log"
+	sleep 5
+	kill -CONT "$(cat "$d/pid")"
+	check 'and that it answers again' until_ 10 grep -q 'the runtime answers again' \
+		"$d/crikeepd.log"
+	for i in {1..20}; do
+		until_ 60 test -s "$d/p$i.id" || { cat "$d/p$i.err"; bad=1; }
+		[ "$(creations "p$i" sandbox)" -eq 1 ] || { echo "p$i: not once"; bad=1; }
+	done
+	check 'each was made once, and handed over' is $bad 0
+	check 'there are twenty' is "$(past pods -q | wc -l)" 20
+	check 'on one connection' is "$(grep -c 'connected to the runtime' "$d/crikeepd.log")" 1
+}
+twenty_begun() { [ "$(grep -c ' create p[0-9]* sandbox .* begin$' "$d/runc/calls.log")" -eq 20 ]; }
 
 # By itself containerd would be left with a container of a sandbox that is no more.
 frozen_and_removed() {

@@ -5,7 +5,7 @@
 # DIR/crictl, the unmodified crictl that crictl/go.mod pins; DIR/nri and DIR/nri-v030, NRI plugins
 # that write down what they are told; by name only: DIR/containerd/, the unmodified containerd and
 # shim that containerd/go.mod pins; DIR/kubelet, the unmodified kubelet that kubelet/go.mod pins;
-# DIR/nri-tap, see there; DIR/nri-bench, for tests/bench/bench-nri. Go
+# DIR/nri-tap and DIR/h2spec, see there; DIR/nri-bench, for tests/bench/bench-nri. Go
 # comes from PATH or from where Debian puts it. Exit status 3: it cannot be done here, and the last
 # line says why (no Go, an old one, modules that cannot be had).
 set -u
@@ -47,7 +47,7 @@ build() {
 [ $# -gt 0 ] || set -- relay crictl nri nri-v030
 for name; do
 	case $name in
-	adjust | nri | nri-bench | nri-tap | nri-v030 | relay) build "$name" . || exit ;;
+	adjust | h2spec | nri | nri-bench | nri-tap | nri-v030 | relay) build "$name" . || exit ;;
 	crictl) build crictl sigs.k8s.io/cri-tools/cmd/crictl || exit ;;
 	containerd)
 		build containerd \

@@ -21,7 +21,9 @@ unit_tests = \
 	tests/unit/test-ttrpc
 if CLI
 unit_tests += \
+	tests/unit/test-doctor \
 	tests/unit/test-print \
+	tests/unit/test-processes \
 	tests/unit/test-select-entries
 endif
 if RPC
@@ -50,6 +52,8 @@ endif
 
 # the rules are played in the model's world
 tests_unit_test_rules_SOURCES = tests/unit/test-rules.c $(model_sources)
+# it counts how often turns are placed
+tests_unit_test_rules_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=ck_turn_place
 
 test_support += \
 	tests/unit/cri-build.h \

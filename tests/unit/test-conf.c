@@ -66,16 +66,24 @@ static void defaults_are_those_of_the_limits(void **state)
 	assert_string_equal(conf.unfiltered, "/run/crikeep/unfiltered.sock");
 	assert_string_equal(conf.metrics, "/run/crikeep/metrics.sock");
 	assert_string_equal(conf.state_dir, "/run/crikeep");
-	assert_int_equal(conf.socket_mode, 0660);
-	assert_true(conf.socket_gid == (gid_t)-1);
-	assert_int_equal(conf.allow_uids[0], 0);
-	assert_int_equal(conf.allow_uids_n, geteuid() ? 2 : 1);
+	assert_int_equal(conf.cri_socket.mode, 0600);
+	assert_true(conf.cri_socket.group.gid == (gid_t)-1);
+	assert_int_equal(conf.cri_socket.allow_uids.list[0], 0);
+	assert_int_equal(conf.cri_socket.allow_uids.n, geteuid() ? 2 : 1);
+	assert_int_equal(conf.unfiltered_socket.mode, 0660);
+	assert_int_equal(conf.unfiltered_socket.allow_uids.n, geteuid() ? 2 : 1);
+	assert_int_equal(conf.metrics_socket.mode, 0660);
+	assert_int_equal(conf.metrics_socket.allow_uids.n, 0);
+	assert_true(ck_access_allows(&conf.metrics_socket, 12345));
 	assert_true(conf.ttl == CK_TTL && conf.create_deadline == CK_CREATE_DEADLINE &&
 		    conf.lost_grace == CK_LOST_GRACE);
 	assert_true(conf.supersede_wait == CK_SUPERSEDE_WAIT &&
 		    conf.destroy_timeout == CK_DESTROY_TIMEOUT);
 	assert_true(conf.start_timeout == CK_START_TIMEOUT);
 	assert_true(conf.list_max == CK_LIST_MAX && conf.client_memory == CK_CLIENT_MEMORY);
+	assert_int_equal(conf.connections, CK_CLIENTS_MAX);
+	assert_int_equal(conf.process_connections, CK_PROCESS_CLIENTS);
+	assert_int_equal(conf.process_calls, CK_PROCESS_CALLS);
 	assert_string_equal(conf.ignore_annotations[0], "cni.projectcalico.org/*");
 	assert_false(conf.nri.enabled);
 	assert_string_equal(conf.nri.socket, "/var/run/nri/nri.sock");
@@ -103,10 +111,12 @@ static const char every_key[] =
 	"state_dir: /var/lib/crikeep\n"
 	"start_timeout: 1h30m\n"
 	"confine: false\n"
-	"socket:\n"
+	"cri_socket:\n"
 	"  mode: 0600\n"
 	"  group: 12345\n"
 	"  allow_uids: [0, 1000, 4294967294]\n"
+	"unfiltered_socket: {mode: 0640, group: 12, allow_uids: [0, 5]}\n"
+	"metrics_socket: {mode: 0666, group: 13, allow_uids: [6]}\n"
 	"cache: {ttl: 250ms, create_deadline: 2d, lost_grace: 2.5s, supersede_wait: 1s,\n"
 	"  destroy_timeout: 1m1s, mode: strict, hand_back: offer, on_annotation_change: "
 	"evict,\n"
@@ -119,6 +129,9 @@ static const char every_key[] =
 	"limits:\n"
 	"  list_message: 16MiB\n"
 	"  client_memory: 20971520\n"
+	"  connections: 16\n"
+	"  process_connections: 8192\n"
+	"  process_calls: 100\n"
 	"log:\n"
 	"  level: debug\n"
 	"  target: stderr\n";
@@ -134,10 +147,18 @@ static void every_key_is_read(void **state)
 	assert_string_equal(conf.state_dir, "/var/lib/crikeep");
 	assert_true(conf.start_timeout == 5400 * CK_NS_PER_S);
 	assert_false(conf.confine);
-	assert_int_equal(conf.socket_mode, 0600);
-	assert_int_equal(conf.socket_gid, 12345);
-	assert_int_equal(conf.allow_uids_n, 3);
-	assert_true(conf.allow_uids[2] == 4294967294u);
+	assert_int_equal(conf.cri_socket.mode, 0600);
+	assert_int_equal(conf.cri_socket.group.gid, 12345);
+	assert_int_equal(conf.cri_socket.allow_uids.n, 3);
+	assert_true(conf.cri_socket.allow_uids.list[2] == 4294967294u);
+	assert_int_equal(conf.unfiltered_socket.mode, 0640);
+	assert_int_equal(conf.unfiltered_socket.group.gid, 12);
+	assert_true(ck_access_allows(&conf.unfiltered_socket, 5));
+	assert_false(ck_access_allows(&conf.unfiltered_socket, 6));
+	assert_int_equal(conf.metrics_socket.mode, 0666);
+	assert_int_equal(conf.metrics_socket.group.gid, 13);
+	assert_true(ck_access_allows(&conf.metrics_socket, 6));
+	assert_false(ck_access_allows(&conf.metrics_socket, 0));
 	assert_true(conf.ttl == 250 * CK_NS_PER_MS && conf.create_deadline == 172800 * CK_NS_PER_S);
 	assert_true(conf.lost_grace == 2500 * CK_NS_PER_MS &&
 		    conf.destroy_timeout == 61 * CK_NS_PER_S);
@@ -163,6 +184,9 @@ static void every_key_is_read(void **state)
 	assert_null(conf.nri.policies[2]);
 	assert_int_equal(conf.list_max, 16u << 20);
 	assert_int_equal(conf.client_memory, 20u << 20);
+	assert_int_equal(conf.connections, 16);
+	assert_int_equal(conf.process_connections, 8192);
+	assert_int_equal(conf.process_calls, 100);
 	assert_int_equal(conf.log_level, CK_LOG_DEBUG);
 	assert_int_equal(conf.log_target, CK_LOG_TO_STDERR);
 	assert_int_equal(ck_conf_check(&conf, NULL, NULL, &err), 0);
@@ -180,7 +204,7 @@ static void files_with_nothing_in_them_change_nothing(void **state)
 		"{}",
 		"~",
 		"cache:\n",
-		"cache: ~\nlog: {}\nsocket: null\n",
+		"cache: ~\nlog: {}\ncri_socket: null\n",
 		"\xef\xbb\xbf# a mark\n",
 	};
 	(void)state;
@@ -206,14 +230,14 @@ static void the_simulator_takes_the_runtimes_place(void **state)
 static void a_refused_value_leaves_the_old_one(void **state)
 {
 	(void)state;
-	assert_read("runtime: unix:///a\nsocket: {allow_uids: [7]}\ncache: {ttl: 1h, "
+	assert_read("runtime: unix:///a\ncri_socket: {allow_uids: [7]}\ncache: {ttl: 1h, "
 		    "ignore_annotations: [x]}\n");
 	assert_int_equal(read_text("runtime: tcp://b"), -CK_EINVAL);
-	assert_int_equal(read_text("socket: {allow_uids: [8, x]}"), -CK_EINVAL);
+	assert_int_equal(read_text("cri_socket: {allow_uids: [8, x]}"), -CK_EINVAL);
 	assert_int_equal(read_text("cache: {ttl: 1x}"), -CK_EINVAL);
 	assert_int_equal(read_text("cache: {ignore_annotations: [y, \"*z\"]}"), -CK_EINVAL);
 	assert_string_equal(conf.runtime, "/a");
-	assert_int_equal(conf.allow_uids[0], 7);
+	assert_int_equal(conf.cri_socket.allow_uids.list[0], 7);
 	assert_true(conf.ttl == 3600 * CK_NS_PER_S);
 	assert_string_equal(conf.ignore_annotations[0], "x");
 }
@@ -248,24 +272,26 @@ static const struct {
 	{ "nri: {plugin_dir: x}", "F:1: nri.plugin_dir: 'x' is not an absolute path" },
 	{ "confine: yes", "F:1: confine: 'yes' is neither true nor false" },
 	{ "confine: True", "F:1: confine: 'True' is neither true nor false" },
-	{ "socket:\n  allow_uids: [0,\n    010]",
-	  "F:2: socket.allow_uids: '010' is not a uid such as 0 or 1000" },
-	{ "socket: {allow_uids: [-1]}",
-	  "F:1: socket.allow_uids: '-1' is not a uid such as 0 or 1000" },
-	{ "socket: {allow_uids: [4294967295]}",
-	  "F:1: socket.allow_uids: '4294967295' is not a uid such as 0 or 1000" },
-	{ "socket: {allow_uids: [root]}",
-	  "F:1: socket.allow_uids: 'root' is not a uid such as 0 or 1000" },
-	{ "socket: {allow_uids: 0}", "F:1: socket.allow_uids: expected a list: [ONE, OTHER]" },
-	{ "socket: {allow_uids: [0, ]}\nlisten: [/a]",
+	{ "cri_socket:\n  allow_uids: [0,\n    010]",
+	  "F:2: cri_socket.allow_uids: '010' is not a uid such as 0 or 1000" },
+	{ "cri_socket: {allow_uids: [-1]}",
+	  "F:1: cri_socket.allow_uids: '-1' is not a uid such as 0 or 1000" },
+	{ "cri_socket: {allow_uids: [4294967295]}",
+	  "F:1: cri_socket.allow_uids: '4294967295' is not a uid such as 0 or 1000" },
+	{ "cri_socket: {allow_uids: [root]}",
+	  "F:1: cri_socket.allow_uids: 'root' is not a uid such as 0 or 1000" },
+	{ "cri_socket: {allow_uids: 0}",
+	  "F:1: cri_socket.allow_uids: expected a list: [ONE, OTHER]" },
+	{ "cri_socket: {allow_uids: [0, ]}\nlisten: [/a]",
 	  "F:2: listen: it takes one value, not a list" },
-	{ "socket: {allow_uids: [~]}", "F:1: socket.allow_uids: an item of the list has no value" },
-	{ "socket: {allow_uids: [[1]]}", "F:1: socket.allow_uids: expected one value" },
-	{ "socket: {mode: 660}", "F:1: socket.mode: '660' is not a mode such as 0660" },
-	{ "socket: {mode: 0680}", "F:1: socket.mode: '0680' is not a mode such as 0660" },
-	{ "socket: {mode: 04755}", "F:1: socket.mode: '04755' is not a mode such as 0660" },
-	{ "socket: {group: no-such-group-here}",
-	  "F:1: socket.group: 'no-such-group-here' is not a group of this machine" },
+	{ "cri_socket: {allow_uids: [~]}",
+	  "F:1: cri_socket.allow_uids: an item of the list has no value" },
+	{ "cri_socket: {allow_uids: [[1]]}", "F:1: cri_socket.allow_uids: expected one value" },
+	{ "cri_socket: {mode: 660}", "F:1: cri_socket.mode: '660' is not a mode such as 0660" },
+	{ "cri_socket: {mode: 0680}", "F:1: cri_socket.mode: '0680' is not a mode such as 0660" },
+	{ "cri_socket: {mode: 04755}", "F:1: cri_socket.mode: '04755' is not a mode such as 0660" },
+	{ "cri_socket: {group: no-such-group-here}",
+	  "F:1: cri_socket.group: 'no-such-group-here' is not a group of this machine" },
 	{ "limits: {list_message: 16MB}", "F:1: limits.list_message: '16MB' is not a size "
 					  "such as 16MiB, 256KiB or a number of bytes" },
 	{ "limits: {list_message: 016}", "F:1: limits.list_message: '016' is not a size "
@@ -279,6 +305,12 @@ static const struct {
 	  "F:1: limits.list_message: '4294967295GiB' is not between 1MiB and 1GiB" },
 	{ "limits: {client_memory: 5}",
 	  "F:1: limits.client_memory: '5' is not between 1MiB and 2GiB" },
+	{ "limits: {connections: 15}",
+	  "F:1: limits.connections: '15' is not between 16 and 8192" },
+	{ "limits: {process_connections: 10KiB}",
+	  "F:1: limits.process_connections: '10KiB' is not a number" },
+	{ "limits: {process_calls: 4294967360}",
+	  "F:1: limits.process_calls: '4294967360' is not between 64 and 16384" },
 	{ "cache: {hand_back: ofer}", "F:1: cache.hand_back: 'ofer' is not repeat or offer" },
 	{ "cache: {on_annotation_change: auto}",
 	  "F:1: cache.on_annotation_change: 'auto' is not hand_back or evict" },
@@ -328,7 +360,10 @@ static void wrong_keys_name_the_nearest(void **state)
 		{ "chace: {ttl: 1s}", "F:1: chace: no such key; did you mean 'cache'?" },
 		{ "ttl: 1s", "F:1: ttl: no such key; did you mean 'cache.ttl'?" },
 		/* the first of two as near */
-		{ "mode: 1", "F:1: mode: no such key; did you mean 'socket.mode'?" },
+		{ "mode: 1", "F:1: mode: no such key; did you mean 'cri_socket.mode'?" },
+		{ "socket: {mode: 0600}",
+		  "F:1: socket: no such key; did you mean 'cri_socket', 'unfiltered_socket' or "
+		  "'metrics_socket'?" },
 		{ "log: {ttl: 1s}", "F:1: log.ttl: no such key; did you mean 'cache.ttl'?" },
 		{ "Listen: /x", "F:1: Listen: no such key; did you mean 'listen'?" },
 		{ "foo: 1", "F:1: foo: no such key; crikeep.yaml(5) lists them" },
@@ -366,8 +401,8 @@ static void yaml_beyond_plain_keys_is_refused(void **state)
 		{ "cache: &c {ttl: 1s}", "F:1: cache: anchors (&) are not allowed here" },
 		{ "&k listen: /x", "F:1: anchors (&) are not allowed here" },
 		{ "listen: !!str /x", "F:1: listen: tags (!) are not allowed here" },
-		{ "socket: {allow_uids: !x [1]}",
-		  "F:1: socket.allow_uids: tags (!) are not allowed here" },
+		{ "cri_socket: {allow_uids: !x [1]}",
+		  "F:1: cri_socket.allow_uids: tags (!) are not allowed here" },
 		{ "listen: /x\n---\nlisten: /y", "F:2: only one document is allowed" },
 		{ "- listen", "F:1: expected lines of the form NAME: VALUE" },
 		{ "listen", "F:1: expected lines of the form NAME: VALUE" },
@@ -381,7 +416,7 @@ static void yaml_beyond_plain_keys_is_refused(void **state)
 		  "F:3: did not find expected key while parsing a block mapping" },
 		{ "listen: 'a",
 		  "F:1: found unexpected end of stream while scanning a quoted scalar" },
-		{ "socket: {allow_uids: [1}",
+		{ "cri_socket: {allow_uids: [1}",
 		  "F:1: did not find expected ',' or ']' while parsing a flow sequence" },
 		{ "a: b\nlisten: \xff",
 		  "F:2: invalid leading UTF-8 octet; the file must be UTF-8" },
@@ -403,16 +438,16 @@ static void sizes_of_files_lists_and_depth_are_limited(void **state)
 	memset(text, '#', CK_CONF_FILE_MAX + 1);
 	assert_refused(text, "F: longer than 262144 bytes");
 
-	size_t n = (size_t)sprintf(text, "socket:\n  allow_uids: [0");
+	size_t n = (size_t)sprintf(text, "cri_socket:\n  allow_uids: [0");
 	for (unsigned i = 1; i < CK_CONF_ITEMS_MAX; i++)
 		n += (size_t)sprintf(text + n, ",%u", i);
 	strcpy(text + n, "]");
 	assert_read(text);
-	assert_int_equal(conf.allow_uids_n, CK_CONF_ITEMS_MAX);
+	assert_int_equal(conf.cri_socket.allow_uids.n, CK_CONF_ITEMS_MAX);
 	for (unsigned i = 0; i < 1000; i++)
 		n += (size_t)sprintf(text + n, ",%u", i);
 	strcpy(text + n, "]");
-	assert_refused(text, "F:2: socket.allow_uids: 257 items; at most 256 are allowed");
+	assert_refused(text, "F:2: cri_socket.allow_uids: 257 items; at most 256 are allowed");
 
 	memset(text, '[', 100000);
 	text[100000] = '\0';
@@ -491,15 +526,15 @@ static void keys_are_set_as_on_the_command_line(void **state)
 	(void)state;
 	assert_int_equal(ck_conf_set(&conf, "cache.ttl", "90s", "--ttl", &err), 0);
 	assert_true(conf.ttl == 90 * CK_NS_PER_S);
-	assert_int_equal(ck_conf_set(&conf, "socket.allow_uids", "3,1,2", "--set", &err), 0);
-	assert_int_equal(conf.allow_uids_n, 3);
-	assert_int_equal(conf.allow_uids[1], 1);
+	assert_int_equal(ck_conf_set(&conf, "cri_socket.allow_uids", "3,1,2", "--set", &err), 0);
+	assert_int_equal(conf.cri_socket.allow_uids.n, 3);
+	assert_int_equal(conf.cri_socket.allow_uids.list[1], 1);
 	assert_int_equal(ck_conf_set(&conf, "cache.ignore_annotations", "", "--set", &err), 0);
 	assert_null(conf.ignore_annotations[0]);
 	assert_int_equal(ck_conf_set(&conf, "cache.ignore_annotations", "a,b/*", "--set", &err), 0);
 	assert_string_equal(conf.ignore_annotations[1], "b/*");
-	assert_int_equal(ck_conf_set(&conf, "socket.group", "", "--set", &err), 0);
-	assert_true(conf.socket_gid == (gid_t)-1);
+	assert_int_equal(ck_conf_set(&conf, "cri_socket.group", "", "--set", &err), 0);
+	assert_true(conf.cri_socket.group.gid == (gid_t)-1);
 
 	assert_int_equal(ck_conf_set(&conf, "cache.ttl", "010", "--ttl", &err), -CK_EINVAL);
 	assert_string_equal(
@@ -507,16 +542,17 @@ static void keys_are_set_as_on_the_command_line(void **state)
 		"--ttl: cache.ttl: '010' is not a span of time such as 30s, 10m, 1h30m or 250ms");
 	assert_int_equal(ck_conf_set(&conf, "cache.tl", "1s", "--set", &err), -CK_EINVAL);
 	assert_string_equal(err.text, "--set: cache.tl: no such key; did you mean 'cache.ttl'?");
-	assert_int_equal(ck_conf_set(&conf, "socket.allow_uids", "1,,2", "--set", &err),
+	assert_int_equal(ck_conf_set(&conf, "cri_socket.allow_uids", "1,,2", "--set", &err),
 			 -CK_EINVAL);
 	assert_string_equal(err.text,
-			    "--set: socket.allow_uids: '' is not a uid such as 0 or 1000");
+			    "--set: cri_socket.allow_uids: '' is not a uid such as 0 or 1000");
 	CK_AUTO_FREE char *many = ck_alloc(2 * CK_CONF_ITEMS_MAX + 200);
 	for (unsigned i = 0; i < CK_CONF_ITEMS_MAX + 50; i++)
 		strcpy(many + 2 * i, "5,");
-	assert_int_equal(ck_conf_set(&conf, "socket.allow_uids", many, "--set", &err), -CK_EINVAL);
+	assert_int_equal(ck_conf_set(&conf, "cri_socket.allow_uids", many, "--set", &err),
+			 -CK_EINVAL);
 	assert_string_equal(err.text,
-			    "--set: socket.allow_uids: 257 items; at most 256 are allowed");
+			    "--set: cri_socket.allow_uids: 257 items; at most 256 are allowed");
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -567,8 +603,11 @@ static void what_only_the_whole_tells_is_checked(void **state)
 		       "F:1: limits.client_memory: one message of limits.list_message must fit "
 		       "into limits.client_memory",
 		       "");
-	assert_checked("socket: {allow_uids: []}", "F:1: socket.allow_uids: no user may connect",
-		       "");
+	assert_checked("cri_socket: {allow_uids: []}",
+		       "F:1: cri_socket.allow_uids: no user may connect", "");
+	assert_checked("unfiltered_socket: {allow_uids: []}",
+		       "F:1: unfiltered_socket.allow_uids: no user may connect", "");
+	assert_checked("metrics_socket: {allow_uids: []}", "", ""); /* whoever can open it */
 	assert_checked("cache: {ttl: 254s}", "",
 		       "F:1: cache.ttl: a kubelet may take 4m15s to repeat a request; the "
 		       "result could be gone by then\n");
@@ -583,10 +622,10 @@ static void what_only_the_whole_tells_is_checked(void **state)
 	assert_checked("nri: {policies: [a=required]}", "",
 		       "F:1: nri.policies: nri.enabled is false, so no plugin is required\n");
 	assert_checked(
-		"confine: false\nsocket: {mode: 0666, allow_uids: [1]}", "",
-		"F:2: socket.allow_uids: a kubelet cannot connect without uid 0\n"
-		"F:2: socket.mode: every user may open the sockets; only socket.allow_uids "
-		"keeps them out\n"
+		"confine: false\ncri_socket: {mode: 0666, allow_uids: [1]}", "",
+		"F:2: cri_socket.allow_uids: a kubelet cannot connect without uid 0\n"
+		"F:2: cri_socket.mode: every user may open the socket; only allow_uids keeps "
+		"them out\n"
 		"F:1: confine: the daemon keeps all its privileges\n");
 }
 
@@ -622,8 +661,8 @@ static void what_is_printed_reads_the_same(void **state)
 		"''\nmetrics: '/ends-with-colon:'\n",
 		"cache: {ttl: 1d2h3m4s5ms, lost_grace: 100.000001ms, mode: identity, "
 		"ignore_annotations: [\"*\", a, \"it's\"]}",
-		"socket: {mode: 0000, group: 7, allow_uids: [0, 1]}\nlimits: {list_message: "
-		"1048577, client_memory: 1GiB}",
+		"cri_socket: {mode: 0000, group: 7, allow_uids: [0, 1]}\nlimits: {list_message: "
+		"1048577, client_memory: 1GiB, connections: 100, process_calls: 4096}",
 		"nri: {enabled: true, socket: '', policies: [10-a=fail, b=required], policy: "
 		"ignore, adjust: before-create}",
 		"confine: false\nlog: {level: error, target: journal}\ncache: {ignore_annotations: "
@@ -669,24 +708,26 @@ static void reloading_changes_what_may_change(void **state)
 	struct ck_conf fresh = { 0 };
 	char fixed[4096] = "", *path = in_tmp("reload.yaml");
 	(void)state;
-	write_file(path, "listen: /a\nlog: {level: info}\nsocket: {allow_uids: [1], group: 0}\n");
+	write_file(path, "listen: /a\nlog: {level: info}\n"
+			 "cri_socket: {allow_uids: [1], group: 0}\n");
 	conf.file = ck_strdup(path);
 	conf.file_must_exist = true;
 	assert_int_equal(ck_conf_remember(&conf, "start_timeout", "5s", "--set", &err), 0);
 	assert_int_equal(ck_conf_layers(&conf, &err), 0);
 
-	write_file(path, "listen: /b\nlog: {level: debug}\nsocket: {allow_uids: [2, 3], group: "
+	write_file(path, "listen: /b\nlog: {level: debug}\ncri_socket: {allow_uids: [2, 3], group: "
 			 "some-name}\nstart_timeout: 9s\n"
-			 "cache: {ttl: 1h}\nlimits: {client_memory: 512MiB}\n");
+			 "cache: {ttl: 1h}\nlimits: {client_memory: 512MiB, process_calls: 99}\n");
 	assert_int_equal(ck_conf_again(&conf, &fresh, NULL, NULL, &err), 0);
 	ck_conf_reload(&conf, &fresh, collect, fixed);
 	ck_conf_fini(&fresh);
-	assert_string_equal(fixed, "listen\nsocket.group\ncache.ttl\n");
+	assert_string_equal(fixed, "listen\ncri_socket.group\ncache.ttl\n");
 	assert_string_equal(conf.listen, "/a");
 	assert_int_equal(conf.log_level, CK_LOG_DEBUG);
-	assert_int_equal(conf.allow_uids_n, 2);
-	assert_int_equal(conf.allow_uids[1], 3);
+	assert_int_equal(conf.cri_socket.allow_uids.n, 2);
+	assert_int_equal(conf.cri_socket.allow_uids.list[1], 3);
 	assert_int_equal(conf.client_memory, 512u << 20);
+	assert_int_equal(conf.process_calls, 99);
 	/* the command line stays above the file */
 	assert_true(conf.start_timeout == 5 * CK_NS_PER_S);
 
@@ -859,7 +900,8 @@ static void help_fits_80_columns(void **state)
 static void no_memory_is_an_error(void **state)
 {
 	static const char text[] =
-		"runtime: 'sim:create=1s'\nlisten: /a\nsocket: {allow_uids: [1, 2], group: root}\n"
+		"runtime: 'sim:create=1s'\nlisten: /a\n"
+		"cri_socket: {allow_uids: [1, 2], group: root}\n"
 		"cache: {ttl: 1h, ignore_annotations: [a, b]}\nnri: {policies: [a=fail, "
 		"b=error]}\n";
 	bool hit = true;
@@ -870,7 +912,7 @@ static void no_memory_is_an_error(void **state)
 		ck_fault_arm(CK_FAULT_ALLOC, nth, false);
 		int r = ck_conf_init(&one, &err);
 		r = r ? r : ck_conf_file(&one, "F", text, sizeof(text) - 1, &err);
-		r = r ? r : ck_conf_remember(&one, "socket.allow_uids", "5", "--set", &err);
+		r = r ? r : ck_conf_remember(&one, "cri_socket.allow_uids", "5", "--set", &err);
 		r = r ? r : ck_conf_layers(&one, &err);
 		r = r ? r : ck_conf_again(&one, &fresh, NULL, NULL, &err);
 		if (r == 0)
@@ -922,17 +964,17 @@ static void text_is_cut_between_characters(void **state)
 
 static void slips_are_counted(void **state)
 {
-	char name[64];
+	char name[80];
 	(void)state;
 	assert_int_equal(ck_edit_distance("list", "list"), 0);
 	assert_int_equal(ck_edit_distance("lsit", "list"), 1);
 	assert_int_equal(ck_edit_distance("", "ab"), 2);
 	assert_int_equal(ck_edit_distance("kitten", "sitting"), 3);
 	memset(name, 'a', sizeof(name));
-	name[41] = '\0';
+	name[64] = '\0';
 	assert_true(ck_edit_distance(name, "a") == SIZE_MAX &&
 		    ck_edit_distance("a", name) == SIZE_MAX);
-	name[40] = '\0';
+	name[63] = '\0';
 	assert_int_equal(ck_edit_distance(name, name), 0);
 }
 

@@ -77,7 +77,9 @@ static int set_up(void **state)
 		.unfiltered = p->none,
 		.metrics = p->none,
 		.file = p->file,
-		.socket_gid = (gid_t)-1,
+		.cri_socket.group.gid = (gid_t)-1,
+		.unfiltered_socket.group.gid = (gid_t)-1,
+		.metrics_socket.group.gid = (gid_t)-1,
 	};
 	*state = p;
 	return 0;
@@ -348,14 +350,15 @@ static int use_own_paths(const struct place *p)
 	if (open(p->file, O_RDONLY) < 0 || open(beside, O_RDONLY) < 0)
 		return 2;
 	struct ck_error err = { 0 };
-	int listener = ck_unix_listen(p->listen, 0660, p->conf.socket_gid, &err);
+	int listener = ck_unix_listen(p->listen, 0660, p->conf.cri_socket.group.gid, &err);
 	if (listener < 0) {
 		fprintf(stderr, "%s\n", err.text);
 		return 3;
 	}
 	struct stat st;
 	if (stat(p->listen, &st) < 0 ||
-	    (p->conf.socket_gid != (gid_t)-1 && st.st_gid != p->conf.socket_gid))
+	    (p->conf.cri_socket.group.gid != (gid_t)-1 &&
+	     st.st_gid != p->conf.cri_socket.group.gid))
 		return 4;
 	if (ck_unix_connect(p->listen, NULL) < 0 || unlink(p->listen) < 0)
 		return 5;
@@ -370,7 +373,7 @@ static void its_own_paths_are_open(void **state)
 	write_file(beside, "cache: {}\n");
 	assert_int_equal(inside(p, use_own_paths), 0);
 	if (geteuid() == 0) { /* CAP_CHOWN is gone, and its group can still be given to a socket */
-		p->conf.socket_gid = 12345;
+		p->conf.cri_socket.group.gid = 12345;
 		assert_int_equal(inside(p, use_own_paths), 0);
 	}
 }
@@ -850,7 +853,7 @@ static int serve(const struct place *p)
 	size_t len = 0;
 	ssize_t n;
 	conf.metrics = conf.listen;
-	conf.socket_mode = 0600;
+	conf.metrics_socket.mode = 0600;
 	memset(&loop, 0, sizeof(loop));
 	if (ck_loop_init(&loop, NULL) < 0 ||
 	    ck_metrics_serve(&loop, &conf, -1, &metrics, NULL, &server, NULL) < 0)

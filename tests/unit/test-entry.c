@@ -51,8 +51,10 @@ static void every_value_has_words(void **state)
 		assert_true(strlen(ck_reason_text((enum ck_reason)i)) > 1);
 	}
 	for (int i = 1; i <= CK_WHAT_MAX; i++)
-		if (i != 10) /* is no longer used */
+		if (i != 10) { /* is no longer used */
 			assert_string_not_equal(ck_what_text((enum ck_what)i), "?");
+			assert_string_not_equal(ck_what_name((enum ck_what)i), "?");
+		}
 	assert_string_equal(ck_reason_text(CK_REASON_NONE), "");
 	assert_string_equal(ck_state_name((enum ck_state)99), "?");
 	assert_string_equal(ck_reason_name((enum ck_reason)99), "?");

@@ -74,6 +74,7 @@ static const struct place {
 	{ "Attach", 'c', { 1 }, 0, { 0 } },
 	{ "ContainerStats", 'c', { 1 }, 0, { 0 } },
 	{ "CheckpointContainer", 'c', { 1 }, 0, { 0 } },
+	{ "CheckpointPod", 's', { 1 }, 'c', { 3 } },
 	{ "CreateContainer", 's', { 1 }, 'c', { 2, 15, 2, 3, 4 } },
 	{ "ListPodSandbox", 's', { 1, 1 }, 0, { 0 } },
 	{ "StreamPodSandboxes", 's', { 1, 1 }, 0, { 0 } },
@@ -269,6 +270,53 @@ static void the_last_occurrence_of_an_id_counts(void **state)
 	ck_bytes_free(&hidden);
 }
 
+static void each_id_of_a_list_counts(void **state)
+{
+	struct ck_bytes request = { 0 }, expected = { 0 };
+	struct run run;
+
+	(void)state;
+	put_text(&request, 1, "s-seen1");
+	put_text(&request, 3, "c-se");
+	put_text(&request, 3, "c-unknown");
+	put_text(&request, 3, "");
+	put_text(&request, 3, "c-SEEN1");
+	put_text(&expected, 1, "s-seen1");
+	put_text(&expected, 3, "c-seen1");
+	put_text(&expected, 3, "c-unknown");
+	put_text(&expected, 3, "");
+	put_text(&expected, 3, "c-seen1");
+	guard(&run, method("CheckpointPod"), request.p, request.len);
+	assert_int_equal(run.r, CK_IDS_REWRITTEN);
+	assert_int_equal(run.out.len, expected.len);
+	assert_memory_equal(run.out.p, expected.p, expected.len);
+	assert_string_equal(run.id, "s-seen1");
+	ck_bytes_free(&run.out);
+	ck_bytes_free(&expected);
+
+	put_text(&request, 3, "c-hid1");
+	put_text(&request, 3, "c-seen1"); /* nothing after it makes it right */
+	guard(&run, method("CheckpointPod"), request.p, request.len);
+	assert_int_equal(run.r, CK_IDS_HIDDEN);
+	ck_bytes_free(&request);
+}
+
+static void a_list_of_ids_ends_somewhere(void **state)
+{
+	struct ck_bytes request = { 0 };
+	struct run run;
+
+	(void)state;
+	for (unsigned i = 0; i < CK_LISTED_IDS_MAX; i++)
+		put_text(&request, 3, "c-seen1");
+	guard(&run, method("CheckpointPod"), request.p, request.len);
+	assert_int_equal(run.r, CK_IDS_UNCHANGED);
+	put_text(&request, 3, "c-seen1");
+	guard(&run, method("CheckpointPod"), request.p, request.len);
+	assert_int_equal(run.r, -CK_ETOOBIG);
+	ck_bytes_free(&request);
+}
+
 /* the config comes in two pieces, which are one message: what the first says still counts after the
  * second */
 static void a_message_in_pieces_is_merged(void **state)
@@ -444,6 +492,8 @@ int main(void)
 		cmocka_unit_test(calls_without_ids_pass_unread),
 		cmocka_unit_test(an_empty_or_absent_id_is_the_runtimes_business),
 		cmocka_unit_test(the_last_occurrence_of_an_id_counts),
+		cmocka_unit_test(each_id_of_a_list_counts),
+		cmocka_unit_test(a_list_of_ids_ends_somewhere),
 		cmocka_unit_test(a_message_in_pieces_is_merged),
 		cmocka_unit_test(a_field_of_another_wire_type_is_another_field),
 		cmocka_unit_test(ids_that_cannot_be_are_refused),

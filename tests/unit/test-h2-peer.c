@@ -130,7 +130,7 @@ static void bad_headers_cost_their_call_alone(void **state)
 {
 	(void)state;
 	const nghttp2_nv fine[] = { NV(":path", "/a/b"), NV("x", ""), NV("y", "\xc3\xa4 \t~"),
-				    NV("x-bin", "AAAA") };
+				    NV("te", "trailers"), NV("x-bin", "AAAA") };
 	const nghttp2_nv bad[][2] = {
 		{ NV("x", "1"), NV(":path", "/a/b") }, /* a pseudo header after others */
 		{ NV(":path", "/a/b"), NV("Upper", "1") },
@@ -138,12 +138,37 @@ static void bad_headers_cost_their_call_alone(void **state)
 		{ NV(":path", "/a/b"), NV("a b", "1") },
 		{ NV(":path", "/a/b"), NV("x", "a\0b") },
 		{ NV(":path", "/a/b"), NV("x", "a\r\nb") },
+		{ NV(":path", "/a/b"), NV(":status", "200") },
+		{ NV(":path", "/a/b"), NV(":protocol", "x") },
+		{ NV(":path", "/a/b"), NV("connection", "close") },
+		{ NV(":path", "/a/b"), NV("te", "gzip") },
 	};
 	uint32_t error;
 	assert_true(request_is_told(fine, CK_COUNT(fine), &error));
 	for (size_t i = 0; i < CK_COUNT(bad); i++) {
 		assert_false(request_is_told(bad[i], 2, &error));
 		assert_int_equal(error, CK_H2_PROTOCOL_ERROR);
+	}
+}
+
+/* trailers end the request, and have no pseudo headers */
+static void bad_trailers_cost_their_call_alone(void **state)
+{
+	(void)state;
+	const nghttp2_nv request[] = { NV(":method", "POST") }, plain[] = { NV("x", "1") },
+			 pseudo[] = { NV(":method", "POST") };
+	for (int i = 0; i < 3; i++) {
+		struct raw *raw = raw_new(CK_H2_SERVER);
+		nghttp2_submit_headers(raw->session, NGHTTP2_FLAG_NONE, -1, NULL, request, 1, NULL);
+		raw_run(raw);
+		nghttp2_submit_headers(raw->session,
+				       i == 1 ? NGHTTP2_FLAG_NONE : NGHTTP2_FLAG_END_STREAM, 1,
+				       NULL, i == 2 ? pseudo : plain, 1, NULL);
+		raw_run(raw);
+		assert_int_equal(raw->frames_rst, i > 0);
+		assert_int_equal(raw->rst_error, i > 0 ? CK_H2_PROTOCOL_ERROR : 0);
+		assert_int_equal(raw->frames_goaway + (unsigned)raw->feed_error, 0);
+		raw_free(raw);
 	}
 }
 
@@ -306,6 +331,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bad_headers_cost_their_call_alone),
+		cmocka_unit_test(bad_trailers_cost_their_call_alone),
 		cmocka_unit_test(too_many_headers_cost_their_call_alone),
 		cmocka_unit_test(long_headers_cost_their_call_alone),
 		cmocka_unit_test(a_bad_answer_is_told_as_a_reset),

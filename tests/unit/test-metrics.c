@@ -8,11 +8,15 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <utlist.h>
 
 #include "tests/flow/fixture.h"
 #include "src/base/fault.h"
 #include "src/base/mem.h"
 #include "src/rpc/address.h"
+#include "src/daemon/call.h"
 #include "src/daemon/metrics.h"
 #include "src/daemon/proc-stats.h"
 
@@ -132,6 +136,36 @@ static void each_call_has_its_own_counters(void **state)
 	assert_value(text, "crikeepd_call_errors_total{rpc=\"Version\"}", "3");
 	/* nothing to refuse in it */
 	assert_null(strstr(text, "hidden_refused_total{rpc=\"Version\"}"));
+}
+
+static void only_a_call_that_should_end_has_an_age(void **state)
+{
+	struct ck_metrics metrics = { 0 };
+	uint64_t now = ck_loop_now();
+	struct ck_h2_stream *stream = (struct ck_h2_stream *)state; /* any but NULL */
+	struct ck_call calls[] = {
+		{ .began = now - 90 * S, .stream = stream },
+		{ .method = ck_cri_method_named("PullImage"), .began = now - 80 * S,
+		  .stream = stream },
+		{ .method = ck_cri_method_named("GetContainerEvents"), .began = now - 70 * S,
+		  .stream = stream },
+		{ .method = ck_cri_method_named("RunPodSandbox"), .began = now - 60 * S },
+		{ .method = ck_cri_method_named("Version"), .stream = stream },
+		{ .method = ck_cri_method_named("Status"), .began = now - 50 * S,
+		  .stream = stream },
+		{ .method = ck_cri_method_named("Version"), .began = now - 40 * S,
+		  .stream = stream },
+	};
+	CK_AUTO_FREE char *none = ck_metrics_print(&metrics, NULL, NULL);
+	assert_value(none, "crikeepd_oldest_call_seconds", "0.000000000");
+	for (size_t i = 0; i < CK_COUNT(calls); i++)
+		DL_APPEND(metrics.calls_open, &calls[i]);
+	CK_AUTO_FREE char *text = ck_metrics_print(&metrics, NULL, NULL);
+	check_format(text);
+	/* the first is not in the table, two may take long, one was answered, one has no request */
+	long age = atol(value_of(text, "crikeepd_oldest_call_seconds"));
+	assert_true(age >= 50 && age < 60);
+	assert_int_equal(atol(value_of(text, "crikeepd_pid")), getpid());
 }
 
 static void a_bound_belongs_to_its_bucket(void **state)
@@ -330,8 +364,8 @@ static void place_open(struct place *p)
 	snprintf(p->path, sizeof(p->path), "%s/metrics.%d", tmp && *tmp ? tmp : "/tmp",
 		 (int)getpid());
 	p->conf.metrics = p->path;
-	p->conf.socket_mode = 0640;
-	p->conf.socket_gid = (gid_t)-1;
+	p->conf.metrics_socket.mode = 0640;
+	p->conf.metrics_socket.group.gid = (gid_t)-1;
 	assert_int_equal(ck_loop_init(&p->loop, &err), 0);
 	if (ck_metrics_serve(&p->loop, &p->conf, -1, &p->metrics, NULL, &p->server, &err) < 0)
 		fail_msg("%s", err.text);
@@ -452,6 +486,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_line_is_prometheus_text),
 		cmocka_unit_test(each_call_has_its_own_counters),
+		cmocka_unit_test(only_a_call_that_should_end_has_an_age),
 		cmocka_unit_test(a_bound_belongs_to_its_bucket),
 		cmocka_unit_test(the_process_is_described),
 		cmocka_unit_test(without_memory_there_is_no_half_text),

@@ -176,6 +176,35 @@ static void times_are_rfc3339(void **state)
 	assert_string_equal(ck_text_clock(INT64_MAX, 0, buf), "?");
 }
 
+static void assert_time(const char *text, int64_t want)
+{
+	int64_t got = -1, now = 1714672499; /* 2024-05-02T17:54:59Z */
+	assert_int_equal(ck_text_parse_time(text, now, &got), want >= 0);
+	assert_int_equal(got, want);
+}
+
+static void what_is_printed_as_a_time_is_read_as_one(void **state)
+{
+	(void)state;
+	setenv("TZ", "XYZ-2", 1); /* two hours ahead of UTC */
+	tzset();
+	assert_time("2024-05-01T14:07:10Z", 1714572430);
+	assert_time("2024-05-01T16:07:10", 1714572430);
+	assert_time("2024-05-01 16:07:10", 1714572430);
+	assert_time("2024-05-01 16:07", 1714572420);
+	assert_time("2024-05-02", 1714600800);
+	assert_time("16:07:10", 1714658830);
+	assert_time("16:07", 1714658820);
+	assert_time("May 01 16:07", 1714572420);
+	assert_time("May 03 16:07", 1683122820); /* of the last year */
+	static const char *const none[] = { "", "yesterday", "16", "16:07:10Z", "16:07 ", "2024",
+					    "2024-13-01", "25:00", "2024-05-01T14:07:10+02:00" };
+	for (size_t i = 0; i < CK_COUNT(none); i++)
+		assert_time(none[i], -1);
+	setenv("TZ", "UTC", 1);
+	tzset();
+}
+
 /* ---- trees ----------------------------------------------------------------------------------- */
 
 static struct json_object *sample(void)
@@ -394,6 +423,7 @@ int main(void)
 		cmocka_unit_test(spans_are_read),
 		cmocka_unit_test(sizes_have_units),
 		cmocka_unit_test(times_are_rfc3339),
+		cmocka_unit_test(what_is_printed_as_a_time_is_read_as_one),
 		cmocka_unit_test(json_is_escaped),
 		cmocka_unit_test(yaml_keeps_strings_strings),
 		cmocka_unit_test(a_full_stream_is_left_to_its_owner),

@@ -1048,6 +1048,29 @@ static void k11_committed_one_is_a_conflict(void **state)
 	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
 }
 
+/* two requests waited for the first lists; the newer one is that of the kept result, and goes */
+static void k11_an_older_request_decides_when_the_newer_one_has_gone(void **state)
+{
+	(void)state;
+	for (int leaves = 0; leaves <= 1; leaves++) {
+		made_and_kept(A, sandbox);
+		world_crash(w, 0);
+		begin(B, changed(sandbox), 0);
+		begin(C, sandbox, 10 * S);
+		lists_come_in();
+		assert_true(asked(CK_WANT_INSPECT));
+		assert_int_equal(state_of(A), CK_STATE_KEPT);
+		if (leaves)
+			world_leave(w, C);
+		else
+			world_time(w, 10 * S);
+		let_evict();
+		assert_int_equal(outcome(B), CK_CREATE);
+		assert_int_equal(teardown(state), 0);
+		assert_int_equal(setup(state), 0);
+	}
+}
+
 static void k12_other_labels_get_the_same(void **state)
 {
 	(void)state;
@@ -1641,6 +1664,49 @@ static void k22_what_is_handed_over_saves_its_sandbox(void **state)
 	world_evict(w, 0, false);
 	made_and_handed(B, container_in(A));
 	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+}
+
+/* what was under way already cannot be taken back: nobody gets what it destroys */
+static void k22_a_destroy_under_way_still_counts(void **state)
+{
+	(void)state;
+	for (int how = HOW_OK; how <= HOW_FAILED; how++) {
+		made_and_kept(A, sandbox);
+		world_evict(w, 0, false);
+		world_listed_entry(w, 0, HOW_OK);
+		hooks_agree();
+		assert_true(asked(CK_WANT_DESTROY));
+		made_and_handed(B, container_in(A));
+		assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+		assert_int_equal(begin(C, sandbox, 10 * S), CK_WAIT);
+		world_destroyed(w, 0, how);
+		hooks_agree();
+		assert_int_equal(outcome(C), how == HOW_OK ? CK_CREATE : CK_HAND_BACK);
+		assert_int_equal(state_of(B),
+				 how == HOW_OK ? CK_STATE_ENDED : CK_STATE_COMMITTED);
+		assert_int_equal(teardown(state), 0);
+		assert_int_equal(setup(state), 0);
+	}
+}
+
+/* plugins that were told that it stops, before the destroy, hear of its end and of no other stop */
+static void k22_a_destroy_under_way_is_told_once(void **state)
+{
+	(void)state;
+	assert_int_equal(begin(A, sandbox, 10 * S), CK_CREATE);
+	world_finish(w, A, true);
+	world_hooked(w, 0, false); /* a plugin refuses, so it is undone */
+	world_listed_entry(w, 0, HOW_OK);
+	assert_true(asked(CK_WANT_STOP));
+	world_hooked(w, 0, true);
+	assert_true(asked(CK_WANT_DESTROY));
+	made_and_handed(B, container_in(A));
+	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+	world_destroyed(w, 0, HOW_OK);
+	assert_false(asked(CK_WANT_STOP));
+	assert_true(asked(CK_WANT_REMOVE));
+	hooks_agree();
+	assert_int_equal(state_of(A), CK_STATE_GONE);
 }
 
 static void k22_plugins_hear_of_the_sandbox_before_its_container(void **state)
@@ -2415,6 +2481,58 @@ static void h04_required_plugin_that_is_absent_is_named(void **state)
 	assert_int_equal(outcome(B), CK_HAND_BACK);
 }
 
+/* ---- work ------------------------------------------------------------------------------------ */
+
+static unsigned placed; /* how often a turn was placed */
+
+void __real_ck_turn_place(struct ck_machine *m, struct ck_mturn *t);
+void __wrap_ck_turn_place(struct ck_machine *m, struct ck_mturn *t);
+void __wrap_ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
+{
+	placed++;
+	__real_ck_turn_place(m, t);
+}
+
+/* label i of the callers that follow A: they came a millisecond after each other */
+static void many_begin(struct request req)
+{
+	for (int i = B; i < WORLD_LABELS; i++) {
+		assert_int_equal(begin(i, req, 10 * S), CK_WAIT);
+		world_time(w, MS);
+	}
+	placed = 0;
+}
+
+/* Thousands of callers may wait for one thing, and leave one after the other. */
+static void of_many_who_leave_each_moves_one_at_most(void **state)
+{
+	const struct request asked_for[] = { sandbox, changed(sandbox) };
+	for (unsigned i = 0; i < CK_COUNT(asked_for); i++)
+		for (int newest_first = 0; newest_first <= 1; newest_first++) {
+			teardown(state);
+			setup(state);
+			assert_int_equal(begin(A, sandbox, 0), CK_CREATE);
+			many_begin(asked_for[i]);
+			for (int n = B; n < WORLD_LABELS; n++)
+				world_leave(w, newest_first ? WORLD_LABELS + B - 1 - n : n);
+			assert_true(placed < WORLD_LABELS);
+		}
+}
+
+static void of_many_whose_time_is_up_each_moves_one_at_most(void **state)
+{
+	const struct request asked_for[] = { sandbox, changed(sandbox) };
+	for (unsigned i = 0; i < CK_COUNT(asked_for); i++) {
+		teardown(state);
+		setup(state);
+		assert_int_equal(begin(A, sandbox, 0), CK_CREATE);
+		many_begin(asked_for[i]);
+		while (outcome(WORLD_LABELS - 1) == CK_WAIT)
+			world_time(w, MS);
+		assert_true(placed < WORLD_LABELS);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -2477,6 +2595,7 @@ int main(void)
 		TEST(k11_history_says_what_changed),
 		TEST(k11_history_says_what_changed_during_hooks),
 		TEST(k11_committed_one_is_a_conflict),
+		TEST(k11_an_older_request_decides_when_the_newer_one_has_gone),
 		TEST(k12_other_labels_get_the_same),
 		TEST(k12_other_labels_evict_if_the_host_says_so),
 		TEST(k13_bump_during_the_hooks_is_undone_in_order),
@@ -2512,6 +2631,8 @@ int main(void)
 		TEST(k22_our_own_hidden_container_proves_nothing),
 		TEST(k22_a_container_that_was_handed_over_does),
 		TEST(k22_what_is_handed_over_saves_its_sandbox),
+		TEST(k22_a_destroy_under_way_still_counts),
+		TEST(k22_a_destroy_under_way_is_told_once),
 		TEST(k22_plugins_hear_of_the_sandbox_before_its_container),
 		TEST(k22_a_twin_in_use_does_not_take_the_key),
 		TEST(k22_what_was_taken_has_ended_when_its_sandbox_is_dead),
@@ -2558,6 +2679,8 @@ int main(void)
 		TEST(k32_what_took_the_place_of_an_old_row_is_left_alone),
 		TEST(k33_new_database_is_written_from_memory),
 		TEST(h04_required_plugin_that_is_absent_is_named),
+		TEST(of_many_who_leave_each_moves_one_at_most),
+		TEST(of_many_whose_time_is_up_each_moves_one_at_most),
 	};
 	return CK_TEST_MAIN(rules);
 }

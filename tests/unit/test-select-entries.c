@@ -163,6 +163,19 @@ static void who_reads_may_leave_out_the_namespace(void **state)
 	assert_int_equal(picked("web", CK_PICK_TO_READ), REFUSED);
 	assert_int_equal(picked("web", CK_PICK_TO_CHANGE), REFUSED);
 	assert_means("test/web", POD_OF(2));
+}
+
+static void who_reads_may_give_the_beginning_of_a_pods_name(void **state)
+{
+	(void)state;
+	assert_int_equal(picked("d", CK_PICK_TO_READ), POD_OF(3) | ROW(4));
+	assert_int_equal(picked("d", CK_PICK_TO_CHANGE), REFUSED);
+	assert_int_equal(picked("prod/d", CK_PICK_TO_READ), POD_OF(3) | ROW(4));
+	assert_int_equal(picked("prod/d", CK_PICK_TO_CHANGE), REFUSED);
+	assert_int_equal(picked("w", CK_PICK_TO_READ), REFUSED);
+	assert_int_equal(picked("test/w", CK_PICK_TO_READ), POD_OF(2));
+	assert_means("", NOTHING);
+	assert_means("pro", NOTHING);
 	assert_means("prod/", NOTHING);
 	assert_means("prod", NOTHING);
 }
@@ -177,6 +190,7 @@ int main(void)
 		TEST(who_changes_gives_four_characters_of_an_id),
 		TEST(a_whole_id_wins_over_ids_that_begin_with_it),
 		TEST(who_reads_may_leave_out_the_namespace),
+		TEST(who_reads_may_give_the_beginning_of_a_pods_name),
 	};
 	return CK_TEST_MAIN(tests);
 }

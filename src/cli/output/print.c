@@ -13,6 +13,8 @@
 #include "src/base/utf8.h"
 #include "src/cli/output/print.h"
 
+#define PROSE_WIDTH 80u
+
 /* ---- trees ----------------------------------------------------------------------------------- */
 
 struct json_object *ck_tree_object(void)
@@ -377,26 +379,62 @@ size_t ck_print_width(FILE *out)
 	return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
+size_t ck_print_prose_width(void)
+{
+	size_t width = ck_print_width(stdout);
+	return width && width < PROSE_WIDTH ? width : PROSE_WIDTH;
+}
+
 /* ---- lines and paragraphs -------------------------------------------------------------------- */
 
-void ck_print_folded(FILE *out, const char *text, size_t indent, size_t width)
+/* @end: what each part but the last ends with, before a blank */
+static void fold(FILE *out, const char *text, size_t indent, size_t width, const char *end)
 {
 	CK_AUTO_FREE char *clean = ck_text_clean(text);
 	size_t column = 0;
 	char *rest = clean;
-	for (char *word; (word = strsep(&rest, " "));) {
-		size_t w = ck_text_width(word);
-		if (!*word)
+	for (char *part; (part = strsep(&rest, *end ? end : " "));) {
+		const char *tail = rest ? end : "";
+		part += strspn(part, " ");
+		size_t w = ck_text_width(part) + strlen(tail);
+		if (!*part)
 			continue;
 		if (column && column + 1 + w > width) {
 			putc('\n', out);
 			column = 0;
 		}
 		int blanks = column ? 1 : (int)indent;
-		fprintf(out, "%*s%s", blanks, "", word);
+		fprintf(out, "%*s%s%s", blanks, "", part, tail);
 		column += (size_t)blanks + w;
 	}
 	putc('\n', out);
+}
+
+void ck_print_folded(FILE *out, const char *text, size_t indent, size_t width)
+{
+	fold(out, text, indent, width, "");
+}
+
+static bool has_colours(FILE *out)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+	return isatty(fileno(out)) && !(no && *no) && term && *term && strcmp(term, "dumb") != 0;
+}
+
+void ck_print_coloured(FILE *out, enum ck_colour colour, const char *text, size_t indent,
+		       size_t width)
+{
+	bool on = colour && has_colours(out);
+	if (on)
+		fprintf(out, "\033[%dm", (int)colour);
+	ck_print_folded(out, text, indent, width);
+	if (on)
+		fputs("\033[0m", out);
+}
+
+void ck_print_list(FILE *out, const char *text, size_t indent, size_t width)
+{
+	fold(out, text, indent, width, ",");
 }
 
 void ck_print_line(FILE *out, const char *fmt, ...)

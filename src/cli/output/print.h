@@ -70,9 +70,18 @@ void ck_table_print(FILE *out, struct ck_table *table, size_t width);
 /* ck_print_width - the width of the terminal @out, or 0 if it is none */
 size_t ck_print_width(FILE *out);
 
+/* ck_print_prose_width - the width of paragraphs on standard output: at most 80 */
+size_t ck_print_prose_width(void);
 /* ck_print_folded - a paragraph, made safe and broken at blanks to fit @width columns; every line
  * begins with @indent blanks */
 void ck_print_folded(FILE *out, const char *text, size_t indent, size_t width);
+/* ck_print_coloured - the same in a colour, if @out is a terminal that has colours and NO_COLOR is
+ * not set */
+enum ck_colour { CK_COLOUR_NONE, CK_COLOUR_RED = 31, CK_COLOUR_YELLOW = 33 };
+void ck_print_coloured(FILE *out, enum ck_colour colour, const char *text, size_t indent,
+		       size_t width);
+/* ck_print_list - the same of a text like "1 kept, 2 gone", which is broken at commas only */
+void ck_print_list(FILE *out, const char *text, size_t indent, size_t width);
 /* ck_print_line - one line, made safe */
 void ck_print_line(FILE *out, const char *fmt, ...) CK_PRINTF(2, 3);
 

@@ -158,6 +158,47 @@ const char *ck_text_time(int64_t seconds, char *buf)
 	return buf;
 }
 
+/* whole: strptime() leaves nothing of @s */
+static bool parse_as(const char *s, const char *form, struct tm *tm)
+{
+	const char *end = strptime(s, form, tm);
+	return end && !*end;
+}
+
+bool ck_text_parse_time(const char *s, int64_t now, int64_t *ret_seconds)
+{
+	/* without a date it is today's, without a year the last that is not in the future */
+	static const char *const forms[] = { "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S",
+					     "%Y-%m-%d %H:%M",    "%Y-%m-%d",
+					     "%H:%M:%S",          "%H:%M" };
+	time_t n = (time_t)now;
+	struct tm today, tm = { 0 };
+	if (parse_as(s, "%Y-%m-%dT%H:%M:%SZ", &tm)) {
+		*ret_seconds = timegm(&tm);
+		return true;
+	}
+	if (!localtime_r(&n, &today))
+		return false;
+	today.tm_hour = today.tm_min = today.tm_sec = 0;
+	today.tm_isdst = -1;
+	for (size_t i = 0; i < CK_COUNT(forms); i++) {
+		tm = today;
+		if (!parse_as(s, forms[i], &tm))
+			continue;
+		*ret_seconds = mktime(&tm);
+		return true;
+	}
+	tm = today;
+	if (!parse_as(s, "%b %d %H:%M", &tm))
+		return false;
+	struct tm last_year = tm;
+	last_year.tm_year--;
+	*ret_seconds = mktime(&tm);
+	if (*ret_seconds > now)
+		*ret_seconds = mktime(&last_year);
+	return true;
+}
+
 const char *ck_text_clock(int64_t seconds, int64_t now, char *buf)
 {
 	time_t t = (time_t)seconds, n = (time_t)now;

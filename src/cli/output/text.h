@@ -7,6 +7,7 @@
  * a terminal.
  */
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,4 +44,8 @@ const char *ck_text_size(uint64_t bytes, char *buf);
 const char *ck_text_time(int64_t seconds, char *buf);
 /* ck_text_clock - local time for a table: "14:07:10", or "May 01 14:07" on another day than @now */
 const char *ck_text_clock(int64_t seconds, int64_t now, char *buf);
+/* ck_text_parse_time - a time as the two above print it, or "2024-05-01", "2024-05-01 14:07:10",
+ * "14:07", with or without seconds: local time, today, unless it says otherwise. false: it is none
+ */
+bool ck_text_parse_time(const char *s, int64_t now, int64_t *ret_seconds);
 #endif

@@ -10,7 +10,8 @@
 //	relay tell CONTROL keep METHOD [TEXT]           such calls go on at the runtime when their caller leaves
 //	relay tell CONTROL clear                        no rules any more; what waits is let go
 //	relay tell CONTROL drop                         closes every connection of clients
-//	relay call SOCKET METHOD ID                     one call whose request has only an id, for which crictl makes more than one
+//	relay call SOCKET METHOD ID [TIMEOUT]           one call whose request has only an id, for which crictl makes more than one; "20s"
+//	relay spell SOCKET TEXT PATH...                 an empty request at each path, to the letter: "CODE has|lacks PATH", whether its answer has TEXT
 //
 // The log has one line for each event of a call: seconds since 1970, its number, METHOD, and begin,
 // done CODE (the runtime has answered), left (the caller has gone) or told (the answer was passed
@@ -311,18 +312,39 @@ func tell(args []string) {
 	}
 }
 
-// call says one thing to a runtime, and prints how it was taken
-func call(socket, method, id string) {
+func dial(socket string) *grpc.ClientConn {
 	conn, err := grpc.Dial("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"),
 		grpc.WithDefaultCallOptions(grpc.ForceCodec(raw{})))
 	if err != nil {
 		log.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	return conn
+}
+
+// call says one thing to a runtime, and prints how it was taken
+func call(socket, method, id string, timeout time.Duration) {
+	conn := dial(socket)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	request, answer := append([]byte{1<<3 | 2, byte(len(id))}, id...), []byte(nil) // field 1, shorter than 128 bytes
-	if err = conn.Invoke(ctx, "/runtime.v1.RuntimeService/"+method, &request, &answer); err != nil {
+	if err := conn.Invoke(ctx, "/runtime.v1.RuntimeService/"+method, &request, &answer); err != nil {
 		log.Fatal(err)
+	}
+}
+
+// spell tells which spellings of a path a server takes
+func spell(socket, text string, paths []string) {
+	conn := dial(socket)
+	for _, path := range paths {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		request, answer := []byte(nil), []byte(nil)
+		err := conn.Invoke(ctx, path, &request, &answer)
+		cancel()
+		has := "lacks"
+		if bytes.Contains(answer, []byte(text)) {
+			has = "has"
+		}
+		fmt.Println(status.Code(err), has, path)
 	}
 }
 
@@ -334,9 +356,18 @@ func main() {
 		serve(os.Args[2:])
 	case len(os.Args) > 3 && os.Args[1] == "tell":
 		tell(os.Args[2:])
-	case len(os.Args) == 5 && os.Args[1] == "call" && len(os.Args[4]) < 128:
-		call(os.Args[2], os.Args[3], os.Args[4])
+	case (len(os.Args) == 5 || len(os.Args) == 6) && os.Args[1] == "call" && len(os.Args[4]) < 128:
+		timeout, err := 20*time.Second, error(nil)
+		if len(os.Args) == 6 {
+			timeout, err = time.ParseDuration(os.Args[5])
+		}
+		if err != nil {
+			log.Fatal(err)
+		}
+		call(os.Args[2], os.Args[3], os.Args[4], timeout)
+	case len(os.Args) > 4 && os.Args[1] == "spell":
+		spell(os.Args[2], os.Args[3], os.Args[4:])
 	default:
-		log.Fatal("usage: relay serve --listen S --upstream S --control S [--log FILE] | relay tell CONTROL ORDER... | relay call SOCKET METHOD ID")
+		log.Fatal("usage: relay serve --listen S --upstream S --control S [--log FILE] | relay tell CONTROL ORDER... | relay call SOCKET METHOD ID [TIMEOUT] | relay spell SOCKET TEXT PATH...")
 	}
 }

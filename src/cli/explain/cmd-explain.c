@@ -12,27 +12,39 @@
 #include "src/base/mem.h"
 #include "src/cli/cli.h"
 #include "src/cli/entry-text.h"
+#include "src/cli/explain/whom.h"
 #include "src/cli/failing.h"
 
-#define SLOW_CREATION (60 * CK_NS_PER_S) /* most pods take a few seconds */
-/* after so many failed attempts to destroy an entry somebody should look at it */
-#define STUBBORN      3u
-#define WIDTH_DEFAULT 80u
+enum { OPT_RUNTIME = 0x200 };
+
+struct arguments {
+	char **picks;
+	const char *endpoint; /* of the runtime; NULL: it is found */
+};
+
+static const struct argp_option options[] = {
+	{ "runtime", OPT_RUNTIME, "URL", 0,
+	  "The runtime's socket, unix:///PATH, if no owner is connected to it now", 0 },
+	{ 0 },
+};
 
 struct story { /* a paragraph that is being written */
 	const struct ck_look *look;
 	const struct ck_row *row; /* NULL: it is about no entry */
 	bool now_known; /* the row's times are of this boot */
+	const struct ck_culprits *culprits; /* for whom it waits */
 	FILE *out;
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	char ***picks = state->input;
-	(void)arg;
+	struct arguments *args = state->input;
 	switch (key) {
+	case OPT_RUNTIME:
+		args->endpoint = arg;
+		return 0;
 	case ARGP_KEY_ARGS:
-		*picks = state->argv + state->next;
+		args->picks = state->argv + state->next;
 		if (state->argc - state->next > 1)
 			argp_error(state, "expected one entry or pod");
 		return 0;
@@ -95,6 +107,24 @@ static void tell_reason(const struct story *story)
 
 /* ---- what it is ------------------------------------------------------------------------------ */
 
+/* A request that comes later joins it all the same. */
+static void tell_callers(const struct story *story)
+{
+	const struct ck_history_row *last;
+	char span[CK_TEXT_SPAN];
+	int n = story->look->reader->owner_alive
+			? ck_whom_callers(story->look, story->row, &last)
+			: -1;
+	if (n > 0)
+		fprintf(story->out, n == 1 ? " One caller waits for it now."
+					   : " %d callers wait for it now.",
+			n);
+	else if (n == 0 && last && ck_look_this_boot(story->look, last->boot))
+		fprintf(story->out,
+			" No caller waits for it now: the last one timed out or went %s ago.",
+			ck_text_span(ck_look_ago(story->look, last->at), span));
+}
+
 static void tell_creating(const struct story *story)
 {
 	const struct ck_row *row = story->row;
@@ -109,6 +139,7 @@ static void tell_creating(const struct story *story)
 			since(story, row->staged, span));
 	if (row->flags & CK_ENTRY_RESENT)
 		fprintf(story->out, " The request was sent to the runtime a second time.");
+	tell_callers(story);
 }
 
 static bool says_more_than_that_it_was_asked_for(const struct story *story,
@@ -309,11 +340,8 @@ static void tell_requests(const struct story *story)
 
 static bool is_problem(const struct story *story, const struct ck_history_row *line)
 {
-	enum ck_what what = line->what;
 	(void)story;
-	return what == CK_WHAT_FAILED || what == CK_WHAT_CONFLICT || what == CK_WHAT_REFUSED ||
-	       what == CK_WHAT_PLUGIN_ABSENT || what == CK_WHAT_ANSWER_LOST ||
-	       what == CK_WHAT_DUPLICATE || what == CK_WHAT_IN_USE;
+	return ck_what_is_problem(line->what);
 }
 
 /* Failed attempts to destroy it are not looked for here: the row counts them. */
@@ -476,6 +504,16 @@ static void tell_next(const struct story *story)
 
 /* ---- what to do ------------------------------------------------------------------------------ */
 
+/* of the first that has one */
+static void tell_culprit_hint(const struct story *story)
+{
+	char *hint = NULL;
+	for (size_t i = 0; i < story->culprits->n && !hint; i++)
+		hint = ck_culprit_hint(&story->culprits->all[i]);
+	fprintf(story->out, "%s", ck_or_empty(hint));
+	free(hint);
+}
+
 static void tell_hint(const struct story *story)
 {
 	const struct ck_row *row = story->row;
@@ -487,18 +525,20 @@ static void tell_hint(const struct story *story)
 		fprintf(story->out,
 			"the owner cannot write the database, so this may be out of date. The "
 			"usual cause is a full disk; the owner's log names it.");
+	else if (story->culprits->n)
+		tell_culprit_hint(story);
 	else if (row->state == CK_STATE_UNKNOWN)
 		fprintf(story->out, "check that the runtime is running and answers.");
-	else if (row->state == CK_STATE_CREATING && age >= SLOW_CREATION &&
+	else if (row->state == CK_STATE_CREATING && age >= CK_SLOW_CREATION &&
 		 strstr(row->stage, "network"))
 		fprintf(story->out, "check the CNI plugin: this stage waits for it.");
-	else if (row->state == CK_STATE_CREATING && age >= SLOW_CREATION)
+	else if (row->state == CK_STATE_CREATING && age >= CK_SLOW_CREATION)
 		fprintf(story->out, "check what the runtime is waiting for: network plugin, image "
 				    "storage or disk.");
 	else if (row->state == CK_STATE_KEPT && lacks_plugin(story))
 		fprintf(story->out,
 			"start that plugin; 'crikeep plugins' shows which are connected.");
-	else if (row->state == CK_STATE_EVICTING && row->tries >= STUBBORN)
+	else if (row->state == CK_STATE_EVICTING && row->tries >= CK_STUBBORN)
 		fprintf(story->out,
 			"look in the runtime's log for why it cannot remove it. If you know that "
 			"it is gone, 'crikeep evict --release %" PRIu64
@@ -509,11 +549,11 @@ static void tell_hint(const struct story *story)
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 static char *tell(const struct ck_look *look, const struct ck_row *row,
-		  void (*part)(const struct story *story))
+		  const struct ck_culprits *culprits, void (*part)(const struct story *story))
 {
 	char *text = NULL;
 	size_t len;
-	struct story story = { look, row, row && ck_look_this_boot(look, row->boot),
+	struct story story = { look, row, row && ck_look_this_boot(look, row->boot), culprits,
 			       ck_must(open_memstream(&text, &len)) };
 	part(&story);
 	if (fclose(story.out))
@@ -550,7 +590,13 @@ static void tell_all(const struct story *story)
 static void tell_owner(const struct story *story)
 {
 	const struct ck_reader *reader = story->look->reader;
-	if (reader->owner_alive && reader->owner_pid)
+	struct ck_process process;
+	if (ck_owner_frozen(reader, &process))
+		fprintf(story->out,
+			"The owner of the database, process %ld (%s), is stopped by a signal or a "
+			"debugger and answers nobody.",
+			reader->owner_pid, process.name);
+	else if (reader->owner_alive && reader->owner_pid)
 		fprintf(story->out, "The owner of the database, process %ld, is running.",
 			reader->owner_pid);
 	else if (reader->owner_alive)
@@ -565,17 +611,27 @@ static void tell_owner(const struct story *story)
 				    "what is told here is the state of its last write.");
 }
 
-static size_t width_of_text(void)
+static void tell_whom(const struct ck_look *look, const struct ck_culprits *culprits, size_t width)
 {
-	size_t width = ck_print_width(stdout);
-	return width && width < WIDTH_DEFAULT ? width : WIDTH_DEFAULT;
+	for (size_t i = 0; i < culprits->n; i++) {
+		CK_AUTO_FREE char *text = ck_culprit_text(&culprits->all[i], look->now);
+		CK_AUTO_FREE char *whole = ck_text_format("Waits for: %s", text);
+		ck_print_folded(stdout, whole, 2, width);
+	}
+	if (culprits->unknown) {
+		CK_AUTO_FREE char *whole = ck_text_format("Waits for: %s", culprits->unknown);
+		ck_print_folded(stdout, whole, 2, width);
+	}
 }
 
-static void explain_to_people(const struct ck_look *look, const struct ck_row *row)
+static void explain_to_people(const struct ck_look *look, const struct ck_row *row,
+			      const struct ck_culprits *culprits)
 {
-	size_t width = width_of_text();
-	CK_AUTO_FREE char *text = tell(look, row, tell_all), *hint = tell(look, row, tell_hint);
+	size_t width = ck_print_prose_width();
+	CK_AUTO_FREE char *text = tell(look, row, culprits, tell_all),
+			  *hint = tell(look, row, culprits, tell_hint);
 	ck_print_folded(stdout, text, 0, width);
+	tell_whom(look, culprits, width);
 	if (*hint) {
 		CK_AUTO_FREE char *advice = ck_text_format("Hint: %s", hint);
 		ck_print_folded(stdout, advice, 2, width);
@@ -586,18 +642,26 @@ static void explain_to_people(const struct ck_look *look, const struct ck_row *r
 static void put_text(struct json_object *object, const struct ck_look *look, const char *text,
 		     const char *hint)
 {
+	struct ck_process owner;
 	ck_tree_put_text(object, "text", text);
 	ck_tree_put_text(object, "hint", *hint ? hint : NULL);
 	ck_tree_put_bool(object, "owner_alive", look->reader->owner_alive);
 	ck_tree_put_known(object, "owner_pid", look->reader->owner_pid);
+	ck_tree_put_bool(object, "owner_frozen", ck_owner_frozen(look->reader, &owner));
 	ck_tree_put_bool(object, "owner_degraded", look->reader->owner_degraded);
 }
 
-static struct json_object *explain_to_machines(const struct ck_look *look, const struct ck_row *row)
+static struct json_object *explain_to_machines(const struct ck_look *look, const struct ck_row *row,
+					       const struct ck_culprits *culprits)
 {
-	CK_AUTO_FREE char *text = tell(look, row, tell_all), *hint = tell(look, row, tell_hint);
-	struct json_object *object = ck_row_tree(look, row, false);
+	CK_AUTO_FREE char *text = tell(look, row, culprits, tell_all),
+			  *hint = tell(look, row, culprits, tell_hint);
+	struct json_object *object = ck_row_tree(look, row, false), *array = ck_tree_array();
 	put_text(object, look, text, hint);
+	for (size_t i = 0; i < culprits->n; i++)
+		ck_tree_add(array, ck_culprit_tree(&culprits->all[i], look->now));
+	ck_tree_put(object, "waits_for", array);
+	ck_tree_put_text(object, "waits_for_unknown", culprits->unknown);
 	return object;
 }
 
@@ -618,64 +682,78 @@ static struct json_object *failing_to_machines(const struct ck_look *look,
 	return object;
 }
 
-static void tell_people(const struct ck_look *look, const bool *match,
-			const struct ck_failings *failings)
+/* the rows that @match means, one after the other */
+static void explain_rows(const struct ck_look *look, const bool *match, const char *endpoint,
+			 struct json_object *array)
 {
-	for (size_t i = 0; match && i < look->reader->rows_n; i++)
-		if (match[i])
-			explain_to_people(look, &look->reader->rows[i]);
-	for (size_t i = 0; i < failings->n; i++) {
-		CK_AUTO_FREE char *text = ck_failing_text(look, &failings->all[i]);
-		ck_print_folded(stdout, text, 0, width_of_text());
-		putchar('\n');
+	for (size_t i = 0; i < look->reader->rows_n; i++) {
+		const struct ck_row *row = &look->reader->rows[i];
+		struct ck_culprits culprits;
+		if (!match[i])
+			continue;
+		ck_whom_find(look, row, endpoint, &culprits);
+		if (array)
+			ck_tree_add(array, explain_to_machines(look, row, &culprits));
+		else
+			explain_to_people(look, row, &culprits);
+		ck_culprits_fini(&culprits);
 	}
-	CK_AUTO_FREE char *owner = tell(look, NULL, tell_owner);
-	ck_print_folded(stdout, owner, 0, width_of_text());
 }
 
-static void tell_machines(const struct ck_look *look, const bool *match,
+/* @match: of rows, and then of failures */
+static void tell_people(const struct ck_look *look, const bool *match, const char *endpoint,
+			const struct ck_failings *failings)
+{
+	size_t rows_n = look->reader->rows_n;
+	explain_rows(look, match, endpoint, NULL);
+	for (size_t i = 0; i < failings->n; i++) {
+		if (!match[rows_n + i])
+			continue;
+		CK_AUTO_FREE char *text = ck_failing_text(look, &failings->all[i]);
+		ck_print_folded(stdout, text, 0, ck_print_prose_width());
+		putchar('\n');
+	}
+	CK_AUTO_FREE char *owner = tell(look, NULL, NULL, tell_owner);
+	ck_print_folded(stdout, owner, 0, ck_print_prose_width());
+}
+
+static void tell_machines(const struct ck_look *look, const bool *match, const char *endpoint,
 			  const struct ck_failings *failings)
 {
 	struct json_object *array = ck_tree_array();
-	for (size_t i = 0; match && i < look->reader->rows_n; i++)
-		if (match[i])
-			ck_tree_add(array, explain_to_machines(look, &look->reader->rows[i]));
+	explain_rows(look, match, endpoint, array);
 	for (size_t i = 0; i < failings->n; i++)
-		ck_tree_add(array, failing_to_machines(look, &failings->all[i]));
+		if (match[look->reader->rows_n + i])
+			ck_tree_add(array, failing_to_machines(look, &failings->all[i]));
 	ck_tree_print(stdout, ck_cli.output, array);
 }
 
-/* The rows that @arg means, and what fails of the pod that it names. A pod of which nothing could
- * be created yet has no row. */
-static int pick(const struct ck_look *look, const char *arg, struct ck_picked *picked,
-		struct ck_failings *failings)
+/* The rows and the failures that @arg means. A pod of which nothing could be created yet has no
+ * row. */
+static int pick(const struct ck_look *look, const char *arg, const struct ck_failings *failings,
+		struct ck_picked *picked)
 {
-	if (*arg && !ck_look_is_row(arg) && !ck_look_has(look, arg)) {
-		ck_failings_find(look, arg, failings);
-		if (failings->n)
-			return CK_EXIT_YES;
-	}
-	int r = ck_look_pick(look, arg, CK_PICK_TO_READ, picked);
-	for (size_t i = 0; r == CK_EXIT_YES && picked->pod && i < look->reader->rows_n; i++) {
-		if (!picked->match[i])
-			continue;
-		CK_AUTO_FREE char *pod = ck_key_pod(look->reader->rows[i].key);
-		ck_failings_fini(failings);
-		ck_failings_find(look, pod, failings);
-		break;
-	}
+	char **pods = ck_must(ck_alloc((failings->n + 1) * sizeof(*pods)));
+	for (size_t i = 0; i < failings->n; i++)
+		pods[i] = ck_history_pod(failings->all[i].last);
+	int r = ck_look_pick_among(look, pods, failings->n, arg, CK_PICK_TO_READ, picked);
+	for (size_t i = 0; i < failings->n; i++)
+		free(pods[i]);
+	free(pods);
 	return r;
 }
 
 int ck_cmd_explain(int argc, char **argv)
 {
 	static const struct argp argp = {
+		.options = options,
 		.parser = parse,
 		.args_doc = "ENTRY|POD",
 		.doc = "Explain in plain words what is going on with an entry, or with every entry "
 		       "of a pod: its state and age, its requests, its last problem, what happens "
 		       "next and when, and what could help. For a pod, also creations that have "
-		       "failed and not succeeded since."
+		       "failed and not succeeded since. As root, also which process the runtime "
+		       "waits for: a CNI plugin, runc, crun, conmon, a shim, an NRI plugin."
 		       "\v"
 		       "Exit status: 0 if there is such an entry, 1 if not.\n"
 		       "\n"
@@ -685,19 +763,23 @@ int ck_cmd_explain(int argc, char **argv)
 		       "  crikeep explain 12",
 		.children = ck_cli_children,
 	};
-	char **picks = NULL;
+	struct arguments args = { 0 };
 	struct ck_look look;
 	struct ck_picked picked = { 0 };
 	struct ck_failings failings = { 0 };
-	if (argp_parse(&argp, argc, argv, 0, NULL, &picks))
+	if (argp_parse(&argp, argc, argv, 0, NULL, &args))
 		return CK_EXIT_TROUBLE;
 	int r = ck_look_take(&look, CK_READ_ROWS | CK_READ_HISTORY);
-	if (r == CK_EXIT_YES)
-		r = pick(&look, picks[0], &picked, &failings);
+	if (r == CK_EXIT_YES) {
+		ck_failings_find(&look, 0, &failings);
+		r = pick(&look, args.picks[0], &failings, &picked);
+		if (r != CK_EXIT_YES)
+			ck_look_warn(&look);
+	}
 	if (r == CK_EXIT_YES && ck_cli.output == CK_OUTPUT_TABLE)
-		tell_people(&look, picked.match, &failings);
+		tell_people(&look, picked.match, args.endpoint, &failings);
 	else if (r == CK_EXIT_YES)
-		tell_machines(&look, picked.match, &failings);
+		tell_machines(&look, picked.match, args.endpoint, &failings);
 	ck_failings_fini(&failings);
 	free(picked.match);
 	ck_look_fini(&look);

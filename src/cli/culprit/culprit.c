@@ -1,0 +1,617 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The search, in a thread of its own: the kernel may make it wait. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/base/clock.h"
+#include "src/base/host-process.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/cli/culprit/culprit.h"
+#include "src/cli/culprit/unix-sockets.h"
+#include "src/cli/output/text.h"
+
+#define START_SLACK (50 * CK_NS_PER_MS) /* the start of a process is known to 10 ms */
+
+struct suspect {
+	const struct ck_process *process;
+	enum ck_culprit_kind kind;
+	bool has_child; /* among the suspects of its kind */
+	bool was_there; /* before the creation, so it does not wait for its end */
+};
+
+struct search {
+	struct ck_culprit_query query;
+	_Atomic long *at; /* the process that is looked at */
+	struct ck_process *processes;
+	size_t processes_n;
+	struct suspect suspects[CK_SUSPECTS_MAX];
+	size_t suspects_n;
+	struct ck_unix_socket *sockets;
+	size_t sockets_n;
+	uint32_t *owned; /* sockets of the owner */
+	size_t owned_n;
+	struct ck_process runtime; /* pid 0: unknown */
+	struct ck_culprits *ret;
+};
+
+/* ---- whose process is it? -------------------------------------------------------------------- */
+
+static bool same(const char *a, const char *b)
+{
+	return a && b && strcmp(a, b) == 0;
+}
+
+/* "K8S_POD_NAME=web" in "IgnoreUnknown=1;K8S_POD_NAME=web;..." */
+static bool cni_arg_is(const char *args, const char *name, const char *value, bool or_missing)
+{
+	size_t name_len = strlen(name), value_len = strlen(value);
+	for (; *args; args += strcspn(args, ";"), args += *args == ';') {
+		if (strncmp(args, name, name_len) != 0 || args[name_len] != '=')
+			continue;
+		const char *at = args + name_len + 1;
+		return strcspn(at, ";") == value_len && strncmp(at, value, value_len) == 0;
+	}
+	return or_missing;
+}
+
+static bool is_cni_of_pod(const struct search *search, long pid)
+{
+	const struct ck_culprit_query *query = &search->query;
+	size_t len = 0;
+	CK_AUTO_FREE char *env = ck_process_file(pid, "environ", CK_PROCESS_TEXT_MAX, &len);
+	const char *args = env ? ck_process_variable(env, len, "CNI_ARGS") : NULL;
+	return args && ck_process_variable(env, len, "CNI_COMMAND") &&
+	       cni_arg_is(args, "K8S_POD_NAME", query->pod, false) &&
+	       cni_arg_is(args, "K8S_POD_NAMESPACE", query->pod_namespace, false) &&
+	       cni_arg_is(args, "K8S_POD_UID", query->uid, true);
+}
+
+static const struct {
+	const char *name; /* the beginning of it, if @begins */
+	bool begins;
+	enum ck_culprit_kind kind;
+} programs[] = {
+	{ "runc", false, CK_CULPRIT_OCI_RUNTIME },
+	{ "crun", false, CK_CULPRIT_OCI_RUNTIME },
+	{ "youki", false, CK_CULPRIT_OCI_RUNTIME },
+	{ "runsc", false, CK_CULPRIT_OCI_RUNTIME },
+	{ "conmon", false, CK_CULPRIT_MONITOR },
+	{ "conmonrs", false, CK_CULPRIT_MONITOR },
+	{ "containerd-shim", true, CK_CULPRIT_SHIM },
+};
+
+static bool is_program(const struct ck_process *process, enum ck_culprit_kind *ret_kind)
+{
+	for (size_t i = 0; i < CK_COUNT(programs); i++) {
+		const char *name = programs[i].name;
+		if (programs[i].begins ? strncmp(process->name, name, strlen(name)) != 0
+				       : strcmp(process->name, name) != 0)
+			continue;
+		*ret_kind = programs[i].kind;
+		return true;
+	}
+	return false;
+}
+
+/* an argument that is one of the ids, or the path of such a bundle */
+static bool has_id(const struct search *search, const char *words, size_t len)
+{
+	const char *ids[] = { search->query.id, search->query.sandbox_id };
+	for (size_t i = 0; i < CK_COUNT(ids); i++)
+		for (size_t at = 0; ids[i] && at < len; at += strlen(words + at) + 1)
+			if (same(words + at, ids[i]))
+				return true;
+	return false;
+}
+
+/* of its arguments, or where it was started */
+static char *bundle_of(const char *words, size_t len)
+{
+	static const char *const options[] = { "--bundle", "-bundle", "-b" };
+	for (size_t at = 0; at < len; at += strlen(words + at) + 1) {
+		const char *value = words + at + strlen(words + at) + 1;
+		for (size_t i = 0; i < CK_COUNT(options) && value < words + len; i++)
+			if (same(words + at, options[i]) && *value == '/')
+				return ck_text_format("root%s/config.json", value);
+		if (strncmp(words + at, "--bundle=/", 10) == 0)
+			return ck_text_format("root%s/config.json", words + at + 9);
+	}
+	return ck_must(ck_strdup("cwd/config.json"));
+}
+
+static const char *annotation(struct json_object *annotations, const char *const names[2])
+{
+	for (size_t i = 0; i < 2; i++) {
+		struct json_object *value;
+		if (json_object_object_get_ex(annotations, names[i], &value) &&
+		    json_object_is_type(value, json_type_string))
+			return json_object_get_string(value);
+	}
+	return NULL;
+}
+
+/* containerd and CRI-O name pod and container in the bundle, by these annotations */
+static bool annotations_fit(const struct ck_culprit_query *query, struct json_object *annotations)
+{
+	static const char *const pods[] = { "io.kubernetes.cri.sandbox-name",
+					    "io.kubernetes.pod.name" },
+				 *const spaces[] = { "io.kubernetes.cri.sandbox-namespace",
+						     "io.kubernetes.pod.namespace" },
+				 *const uids[] = { "io.kubernetes.cri.sandbox-uid",
+						   "io.kubernetes.pod.uid" },
+				 *const kinds[] = { "io.kubernetes.cri.container-type",
+						    "io.kubernetes.cri-o.ContainerType" },
+				 *const containers[] = { "io.kubernetes.cri.container-name",
+							 "io.kubernetes.container.name" };
+	const char *uid = annotation(annotations, uids), *kind = annotation(annotations, kinds);
+	return same(annotation(annotations, pods), query->pod) &&
+	       same(annotation(annotations, spaces), query->pod_namespace) &&
+	       (!uid || same(uid, query->uid)) &&
+	       (query->container ? same(annotation(annotations, containers), query->container)
+				 : same(kind, "sandbox"));
+}
+
+static bool is_bundle_of_pod(const struct search *search, long pid, const char *words, size_t len)
+{
+	CK_AUTO_FREE char *path = bundle_of(words, len);
+	CK_AUTO_FREE char *text = ck_process_file(pid, path, CK_BUNDLE_MAX, NULL);
+	struct json_object *bundle = text ? json_tokener_parse(text) : NULL, *annotations;
+	bool fits = json_object_object_get_ex(bundle, "annotations", &annotations) &&
+		    annotations_fit(&search->query, annotations);
+	json_object_put(bundle);
+	return fits;
+}
+
+/* A container can call its processes as it likes, but they are in a namespace of its own. */
+static bool is_on_node(long pid)
+{
+	CK_AUTO_FREE char *its = ck_process_link(pid, "ns/pid");
+	CK_AUTO_FREE char *ours = ck_process_link((long)getpid(), "ns/pid");
+	return same(its, ours);
+}
+
+static bool is_suspect(const struct search *search, const struct ck_process *process,
+		       enum ck_culprit_kind *ret_kind)
+{
+	bool young = process->started + START_SLACK >= search->query.since;
+	size_t len = 0;
+	CK_AUTO_FREE char *words = NULL;
+	if (is_program(process, ret_kind)) {
+		words = ck_process_file(process->pid, "cmdline", CK_PROCESS_TEXT_MAX, &len);
+		return words && is_on_node(process->pid) &&
+		       (has_id(search, words, len) ||
+			(young && is_bundle_of_pod(search, process->pid, words, len)));
+	}
+	*ret_kind = CK_CULPRIT_CNI_PLUGIN;
+	return young && is_cni_of_pod(search, process->pid) && is_on_node(process->pid);
+}
+
+/* ---- suspects -------------------------------------------------------------------------------- */
+
+static struct suspect *find_suspect(struct search *search, long pid)
+{
+	for (size_t i = 0; i < search->suspects_n; i++)
+		if (search->suspects[i].process->pid == pid)
+			return &search->suspects[i];
+	return NULL;
+}
+
+static void add_suspect(struct search *search, const struct ck_process *process,
+			enum ck_culprit_kind kind)
+{
+	if (search->suspects_n < CK_SUSPECTS_MAX && !find_suspect(search, process->pid))
+		search->suspects[search->suspects_n++] = (struct suspect){
+			process, kind, false,
+			process->started + START_SLACK < search->query.since
+		};
+}
+
+/* Children of plugins and of runc work for them, whatever they are. Those of shims and monitors
+ * are the containers. */
+static void add_children(struct search *search)
+{
+	for (size_t before = 0; before < search->suspects_n;) {
+		before = search->suspects_n;
+		for (size_t i = 0; i < search->processes_n; i++) {
+			const struct ck_process *process = &search->processes[i];
+			const struct suspect *parent = find_suspect(search, process->parent);
+			if (parent && (parent->kind == CK_CULPRIT_CNI_PLUGIN ||
+				       parent->kind == CK_CULPRIT_OCI_RUNTIME))
+				add_suspect(search, process, parent->kind);
+		}
+	}
+	for (size_t i = 0; i < search->suspects_n; i++) {
+		const struct suspect *child = &search->suspects[i];
+		struct suspect *parent = find_suspect(search, child->process->parent);
+		if (parent)
+			parent->has_child = true;
+	}
+}
+
+static void find_suspects(struct search *search)
+{
+	search->processes_n = ck_processes_list(&search->processes);
+	for (size_t i = 0; i < search->processes_n; i++) {
+		enum ck_culprit_kind kind;
+		atomic_store(search->at, search->processes[i].pid);
+		if (is_suspect(search, &search->processes[i], &kind))
+			add_suspect(search, &search->processes[i], kind);
+	}
+	add_children(search);
+}
+
+/* ---- the runtime ----------------------------------------------------------------------------- */
+
+static int by_inode(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return (x > y) - (x < y);
+}
+
+static bool is_among(uint32_t inode, const uint32_t *all, size_t n)
+{
+	return n && bsearch(&inode, all, n, sizeof(*all), by_inode);
+}
+
+/* the path of the socket at which the owner is a client */
+static const char *upstream_of_owner(const struct search *search)
+{
+	for (size_t i = 0; i < search->sockets_n; i++) {
+		const struct ck_unix_socket *server = &search->sockets[i];
+		/* where a service writes its log and says that it is ready */
+		if (is_among(server->peer, search->owned, search->owned_n) &&
+		    strncmp(server->path, "/run/systemd/", 13) != 0)
+			return server->path;
+	}
+	return NULL;
+}
+
+static void find_runtime(struct search *search)
+{
+	static const char *const usual[] = { "/run/containerd/containerd.sock",
+					     "/run/crio/crio.sock" };
+	static const char scheme[] = "unix://";
+	struct ck_process owner;
+	const char *endpoint = search->query.endpoint, *path;
+	long pid = 0;
+	search->sockets_n = ck_unix_sockets_list(&search->sockets);
+	search->owned_n = ck_process_sockets(search->query.owner, &search->owned);
+	path = upstream_of_owner(search);
+	if (endpoint)
+		path = strncmp(endpoint, scheme, strlen(scheme)) == 0 ? endpoint + strlen(scheme)
+								      : endpoint;
+	pid = path ? ck_unix_server(path) : 0;
+	if (!pid && !path && ck_process_see(search->query.owner, &owner) &&
+	    strcmp(owner.name, "crikeepd") != 0)
+		pid = owner.pid; /* it has the library */
+	for (size_t i = 0; i < search->suspects_n && !pid; i++)
+		if (search->suspects[i].kind == CK_CULPRIT_CNI_PLUGIN &&
+		    !find_suspect(search, search->suspects[i].process->parent))
+			pid = search->suspects[i].process->parent;
+	for (size_t i = 0; i < CK_COUNT(usual) && !pid && !search->query.owner; i++)
+		pid = ck_unix_server(usual[i]);
+	if (!ck_process_see(pid, &search->runtime))
+		search->runtime = (struct ck_process){ 0 };
+}
+
+/* ---- culprits -------------------------------------------------------------------------------- */
+
+static struct ck_culprit *add(struct ck_culprits *ret, enum ck_culprit_kind kind,
+			      enum ck_hang hang, const struct ck_process *process)
+{
+	if (ret->n == CK_CULPRITS_MAX)
+		return NULL;
+	struct ck_culprit *culprit = &ret->all[ret->n++];
+	*culprit = (struct ck_culprit){ .kind = kind, .hang = hang, .certain = true };
+	culprit->chain[0] = *process;
+	culprit->chain_n = 1;
+	return culprit;
+}
+
+/* Is it in state D, and has not moved in the meantime? Any process is in state D now and then. */
+static bool stays_in_disk(long pid, struct ck_waiting *waiting)
+{
+	const struct timespec pause = { 0, (long)CK_CULPRIT_LOOK };
+	struct ck_waiting again;
+	if (waiting->what != CK_WAITS_DISK)
+		return false;
+	nanosleep(&pause, NULL);
+	ck_process_waiting(pid, &again);
+	bool stays = again.what == CK_WAITS_DISK && again.thread == waiting->thread &&
+		     again.switches == waiting->switches;
+	ck_waiting_fini(&again);
+	return stays;
+}
+
+static enum ck_hang hang_of(const struct ck_process *process, struct ck_waiting *waiting)
+{
+	*waiting = (struct ck_waiting){ 0 };
+	if (ck_process_stopped(process))
+		return CK_HANG_STOPPED;
+	ck_process_waiting(process->pid, waiting);
+	if (stays_in_disk(process->pid, waiting))
+		return CK_HANG_DISK;
+	if (waiting->what == CK_WAITS_LOCK)
+		return CK_HANG_LOCK;
+	ck_waiting_fini(waiting);
+	*waiting = (struct ck_waiting){ 0 };
+	return CK_HANG_RUNS;
+}
+
+/* from whom the runtime, a shim or a monitor started, to @last */
+static void set_chain(struct search *search, const struct suspect *last, struct ck_culprit *culprit)
+{
+	const struct suspect *at = last;
+	size_t n = 0;
+	for (; at && at->kind == last->kind && n < CK_ANCESTORS_MAX; n++) {
+		memmove(culprit->chain + 1, culprit->chain,
+			(CK_ANCESTORS_MAX - 1) * sizeof(*culprit->chain));
+		culprit->chain[0] = *at->process;
+		at = find_suspect(search, at->process->parent);
+	}
+	culprit->chain_n = n;
+}
+
+/* Nobody waits for the child of a plugin that was killed, unless by a lock or a mount. */
+static bool is_left_over(struct search *search, const struct suspect *suspect)
+{
+	const struct suspect *at = suspect, *parent;
+	for (unsigned n = 0; n < CK_ANCESTORS_MAX; n++, at = parent) {
+		parent = find_suspect(search, at->process->parent);
+		if (!parent)
+			break;
+	}
+	return at->kind == CK_CULPRIT_CNI_PLUGIN && at->process->parent == 1 &&
+	       search->runtime.pid != 1;
+}
+
+static bool is_at_work(struct search *search, const struct suspect *suspect)
+{
+	return !suspect->has_child && !suspect->was_there &&
+	       suspect->kind != CK_CULPRIT_SHIM && suspect->kind != CK_CULPRIT_MONITOR &&
+	       !is_left_over(search, suspect);
+}
+
+static void judge_suspects(struct search *search)
+{
+	enum ck_hang hangs[CK_SUSPECTS_MAX], worst = CK_HANG_RUNS;
+	struct ck_waiting waiting[CK_SUSPECTS_MAX];
+	for (size_t i = 0; i < search->suspects_n; i++) {
+		atomic_store(search->at, search->suspects[i].process->pid);
+		hangs[i] = hang_of(search->suspects[i].process, &waiting[i]);
+		worst = hangs[i] < worst ? hangs[i] : worst;
+	}
+	for (size_t i = 0; i < search->suspects_n; i++) {
+		const struct suspect *suspect = &search->suspects[i];
+		struct ck_culprit *culprit = NULL;
+		if (hangs[i] == worst && (worst != CK_HANG_RUNS || is_at_work(search, suspect)))
+			culprit = add(search->ret, suspect->kind, worst, suspect->process);
+		if (!culprit) {
+			ck_waiting_fini(&waiting[i]);
+			continue;
+		}
+		set_chain(search, suspect, culprit);
+		culprit->certain = !is_left_over(search, suspect);
+		culprit->waiting = waiting[i];
+		if (worst == CK_HANG_LOCK &&
+		    !ck_process_see(ck_lock_keeper(suspect->process->pid), &culprit->holder))
+			culprit->holder = (struct ck_process){ 0 };
+	}
+}
+
+/* NRI's own is /var/run/nri/nri.sock */
+static bool is_nri_socket(const char *path)
+{
+	return strncmp(strrchr(path, '/') + 1, "nri", 3) == 0;
+}
+
+static bool is_client_of_nri(const struct search *search, const struct ck_process *process)
+{
+	CK_AUTO_FREE uint32_t *its = NULL;
+	size_t its_n = ck_process_sockets(process->pid, &its), len = 0;
+	CK_AUTO_FREE char *env =
+		process->parent == search->runtime.pid
+			? ck_process_file(process->pid, "environ", CK_PROCESS_TEXT_MAX, &len)
+			: NULL;
+	if (env && ck_process_variable(env, len, "NRI_PLUGIN_NAME"))
+		return true; /* started by the runtime */
+	for (size_t i = 0; i < search->sockets_n; i++) {
+		const struct ck_unix_socket *server = &search->sockets[i];
+		if (is_nri_socket(server->path) && is_among(server->peer, its, its_n) &&
+		    !is_among(server->inode, search->owned, search->owned_n))
+			return true;
+	}
+	return false;
+}
+
+static void judge_nri_plugins(struct search *search)
+{
+	for (size_t i = 0; i < search->processes_n && search->runtime.pid; i++)
+		if (ck_process_stopped(&search->processes[i]) &&
+		    is_client_of_nri(search, &search->processes[i]))
+			add(search->ret, CK_CULPRIT_NRI_PLUGIN, CK_HANG_STOPPED,
+			    &search->processes[i]);
+}
+
+/* It makes most of a container by itself, in threads that nobody can tell from each other. */
+static void judge_runtime_threads(struct search *search)
+{
+	struct ck_waiting waiting;
+	enum ck_hang hang = hang_of(&search->runtime, &waiting);
+	if (hang == CK_HANG_DISK || hang == CK_HANG_LOCK) {
+		struct ck_culprit *culprit =
+			add(search->ret, CK_CULPRIT_RUNTIME, hang, &search->runtime);
+		const char *id = search->query.id;
+		culprit->certain = id && waiting.path && strstr(waiting.path, id);
+		culprit->waiting = waiting;
+		return;
+	}
+	ck_waiting_fini(&waiting);
+}
+
+static char *why_unknown(const struct search *search)
+{
+	const struct ck_process *runtime = &search->runtime;
+	CK_AUTO_FREE char *state =
+		runtime->pid ? ck_text_format("the runtime's process, %s (%ld), is not stopped: it "
+					      "is at work itself, or waits for something that "
+					      "cannot be seen here. Its log may tell",
+					      runtime->name, runtime->pid)
+			     : ck_must(ck_strdup("the runtime's process was not found"));
+	return ck_text_format("unknown. No CNI plugin, runc, crun, conmon or shim is busy with it, "
+			      "and %s.",
+			      state);
+}
+
+static void search_all(struct search *search)
+{
+	find_suspects(search);
+	find_runtime(search);
+	if (search->runtime.pid && ck_process_stopped(&search->runtime))
+		add(search->ret, CK_CULPRIT_RUNTIME, CK_HANG_STOPPED, &search->runtime);
+	judge_suspects(search);
+	if (!search->ret->n)
+		judge_nri_plugins(search);
+	if (!search->ret->n && search->runtime.pid)
+		judge_runtime_threads(search);
+	if (!search->ret->n)
+		search->ret->unknown = why_unknown(search);
+	free(search->processes);
+	free(search->sockets);
+	free(search->owned);
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+struct job {
+	pthread_mutex_t lock;
+	pthread_cond_t over;
+	bool done;
+	struct ck_culprit_query query; /* its texts are the job's */
+	_Atomic long at;
+	struct ck_culprits found;
+};
+
+static void *run(void *userdata)
+{
+	struct job *job = userdata;
+	struct search *search = ck_must(CK_NEW(struct search));
+	search->query = job->query;
+	search->at = &job->at;
+	search->ret = &job->found;
+	search_all(search);
+	free(search);
+	pthread_mutex_lock(&job->lock);
+	job->done = true;
+	pthread_cond_signal(&job->over);
+	pthread_mutex_unlock(&job->lock);
+	return NULL;
+}
+
+static char *copy(const char *s)
+{
+	return s ? ck_must(ck_strdup(s)) : NULL;
+}
+
+static struct job *new_job(const struct ck_culprit_query *query)
+{
+	struct job *job = ck_must(CK_NEW(struct job));
+	pthread_condattr_t attr;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_mutex_init(&job->lock, NULL);
+	pthread_cond_init(&job->over, &attr);
+	pthread_condattr_destroy(&attr);
+	job->query = *query;
+	job->query.pod_namespace = copy(query->pod_namespace);
+	job->query.pod = copy(query->pod);
+	job->query.uid = copy(query->uid);
+	job->query.container = copy(query->container);
+	job->query.sandbox_id = copy(query->sandbox_id);
+	job->query.id = copy(query->id);
+	job->query.endpoint = copy(query->endpoint);
+	return job;
+}
+
+static void free_job(struct job *job)
+{
+	const char *texts[] = { job->query.pod_namespace, job->query.pod, job->query.uid,
+				job->query.container, job->query.sandbox_id, job->query.id,
+				job->query.endpoint };
+	for (size_t i = 0; i < CK_COUNT(texts); i++)
+		free((void *)(uintptr_t)texts[i]);
+	pthread_cond_destroy(&job->over);
+	pthread_mutex_destroy(&job->lock);
+	free(job);
+}
+
+static bool await(struct job *job)
+{
+	uint64_t end = ck_clock_ns(CLOCK_MONOTONIC) + CK_CULPRIT_WAIT;
+	struct timespec until = { (time_t)(end / CK_NS_PER_S), (long)(end % CK_NS_PER_S) };
+	int r = 0;
+	pthread_mutex_lock(&job->lock);
+	while (!job->done && r == 0)
+		r = pthread_cond_timedwait(&job->over, &job->lock, &until);
+	bool done = job->done;
+	pthread_mutex_unlock(&job->lock);
+	return done;
+}
+
+void ck_culprits_find(const struct ck_culprit_query *query, struct ck_culprits *ret)
+{
+	pthread_t thread;
+	*ret = (struct ck_culprits){ 0 };
+	if (geteuid()) {
+		ret->unknown = ck_must(ck_strdup("unknown: only root can look at the processes of "
+						 "the runtime."));
+		return;
+	}
+	struct job *job = new_job(query);
+	if (ck_thread_start(&thread, run, job))
+		ck_text_nomem();
+	if (await(job)) {
+		pthread_join(thread, NULL);
+		*ret = job->found;
+		free_job(job);
+		return;
+	}
+	pthread_detach(thread); /* what it has is left to it */
+	long at = atomic_load(&job->at);
+	struct ck_process process;
+	bool seen = ck_process_see(at, &process);
+	ret->unknown = ck_text_format("unknown. Process %ld (%s) cannot be looked at: that does "
+				      "not end, as when its memory waits for a disk.",
+				      at, seen ? process.name : "?");
+}
+
+void ck_culprits_plugin(const char *name, long pid, bool overdue, struct ck_culprits *ret)
+{
+	struct ck_process process;
+	struct ck_waiting waiting = { 0 };
+	struct ck_culprit *culprit = NULL;
+	if (!ck_process_see(pid, &process))
+		process = (struct ck_process){ .pid = pid };
+	snprintf(process.name, sizeof(process.name), "%s", name);
+	enum ck_hang hang = hang_of(&process, &waiting);
+	if (overdue || hang < CK_HANG_LOCK)
+		culprit = add(ret, CK_CULPRIT_NRI_PLUGIN, hang, &process);
+	if (culprit)
+		culprit->waiting = waiting;
+	else
+		ck_waiting_fini(&waiting);
+}
+
+void ck_culprits_fini(struct ck_culprits *culprits)
+{
+	for (size_t i = 0; i < culprits->n; i++)
+		ck_waiting_fini(&culprits->all[i].waiting);
+	free(culprits->unknown);
+	*culprits = (struct ck_culprits){ 0 };
+}

@@ -1,0 +1,123 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What a person sees at a terminal of 80 columns, in tmux: completion in zsh and fish, the live
+# views, colours.
+#
+# Words are split on purpose; functions are called by check, variables are prelude.sh's:
+# shellcheck disable=SC1091,SC2016,SC2086,SC2154,SC2317
+set -u
+
+. "$(dirname "$0")/prelude.sh"
+. "$(dirname "$0")/database.sh"
+checks='zsh completes a command|zsh completes a value|zsh completes a pod
+zsh completes an option of crikeepd|fish completes a command|fish completes a value
+fish completes a pod|fish completes an option of crikeepd
+list --watch fits, follows, and ends with ^C|history --follow follows, and ends with ^C
+status has colours|NO_COLOR takes them away'
+for p in tmux zsh fish; do
+	command -v $p >/dev/null || {
+		tr '|' '\n' <<<"$checks" | sed "s/.*/skip - &: there is no $p/"
+		exit 0
+	}
+done
+
+# each pane has a server of its own: one that is ending does not take a new pane
+panes=0
+tmux_() { tmux -S "$work/tmux$panes" -f /dev/null "$@"; }
+at_end() {
+	tmux_ kill-server 2>/dev/null
+	end owner
+}
+
+# installed DIRECTORY: the completions, where `make install` has them
+installed() {
+	local from=$src/contrib/completion
+	mkdir -p "$1/bash-completion/completions" "$1/zsh/site-functions" \
+		"$1/fish/vendor_completions.d"
+	cp "$from/crikeep.bash" "$1/bash-completion/completions/crikeep"
+	cp "$from/_crikeep" "$1/zsh/site-functions"
+	cp "$from/crikeep.fish" "$1/fish/vendor_completions.d"
+}
+
+# terminal COMMAND...: in a pane of 80 columns and 12 lines
+terminal() {
+	[ "$panes" = 0 ] || tmux_ kill-server
+	panes=$((panes + 1))
+	tmux_ new-session -d -x 80 -y 12 "$@"
+}
+keys() { tmux_ send-keys "$@"; }
+pane() { tmux_ capture-pane -p "$@"; }
+shows() { pane | grep -qF -- "$1"; }
+lacks() { ! shows "$1"; }
+until_shown() { wait_for 200 shows "$1" || { echo "not shown: $1"; pane; return 1; }; }
+until_gone() { wait_for 200 lacks "$1" || { echo "still shown: $1"; pane; return 1; }; }
+not_wrapped() { diff <(pane) <(pane -J | sed 's/ *$//'); }
+
+# ---- completion --------------------------------------------------------------------------------
+
+db states
+export PATH=$build:$PATH
+installed "$work/share"
+mkdir "$work/zsh"
+cat >"$work/zsh/.zshrc" <<-END
+	fpath=($work/share/zsh/site-functions \$fpath)
+	autoload -U compinit
+	compinit -u -d $work/zsh/dump
+	PS1='ready '
+END
+zsh_completes() { # zsh_completes TYPED SHOWN
+	keys C-u "$1" Tab
+	until_shown "ready $2"
+}
+terminal env ZDOTDIR="$work/zsh" zsh -i
+until_shown ready >/dev/null
+check 'zsh completes a command' zsh_completes 'crikeep hi' 'crikeep history'
+check 'zsh completes a value' zsh_completes 'crikeep list --state=k' 'crikeep list --state=kept'
+check 'zsh completes a pod' zsh_completes 'crikeep explain prod/w' 'crikeep explain prod/web-7d9f'
+check 'zsh completes an option of crikeepd' \
+	zsh_completes 'crikeepd --create-d' 'crikeepd --create-deadline'
+
+fish_completes() { # fish_completes TYPED SHOWN
+	local replies
+	replies=$(HOME=$work fish -c "source $work/share/fish/vendor_completions.d/crikeep.fish
+		complete -C '$1'")
+	[ "$replies" = "$2" ] || { echo "$replies"; return 1; }
+}
+check 'fish completes a command' fish_completes 'crikeep hi' history
+check 'fish completes a value' fish_completes 'crikeep list --state=k' --state=kept
+check 'fish completes a pod' fish_completes 'crikeep explain prod/w' prod/web-7d9f
+check 'fish completes an option of crikeepd' fish_completes 'crikeepd --create-d' --create-deadline
+
+# ---- live views and colours --------------------------------------------------------------------
+
+# shown COMMAND: by a shell, which says how it ended
+shown() { terminal sh -c "trap : INT; $1; echo ended with \$?; read -r line"; }
+ended() { # by ^C
+	keys C-c
+	until_shown 'ended with'
+}
+watched() {
+	db states serve
+	shown 'crikeep list --watch'
+	until_shown 'prod      web-7d9f' && not_wrapped &&
+		run 0 evict -y prod/web-7d9f && until_gone 'prod      web-7d9f' && ended
+}
+check 'list --watch fits, follows, and ends with ^C' watched
+followed() {
+	db states serve
+	shown 'crikeep history -f -n 2'
+	until_shown : && run 0 evict -y prod/web-7d9f && until_shown 'EVICTING -> GONE' && ended
+}
+check 'history --follow follows, and ends with ^C' followed
+
+coloured() { # coloured COMMAND: with any escape sequence
+	db empty
+	shown "$1"
+	until_shown 'ended with' && pane -e | cat -v | grep -F '^[[31m'
+}
+check 'status has colours' coloured 'crikeep status'
+plain() { ! coloured "$1" && shows 'ended with'; }
+check 'NO_COLOR takes them away' plain 'NO_COLOR=1 crikeep status'
+
+exit $failed
