@@ -17,7 +17,7 @@ void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *f
 	pthread_mutex_lock(&cache->lock);
 	/* lines for debugging leave room for those that matter */
 	if (cache->log_n >= (level == CK_LOG_DEBUG ? CK_LOG_LINES / 2 : CK_LOG_LINES)) {
-		cache->log_lost++;
+		cache->log_lost += level != CK_LOG_DEBUG; /* nobody need know of those */
 	} else {
 		va_list ap;
 		struct ck_log_line *line = &cache->log[cache->log_n++];

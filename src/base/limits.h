@@ -73,6 +73,7 @@
 #define CK_CLIENT_SUBS     4u          /* to events, of one connection; a kubelet has one */
 /* calls under way, of which most are creates that wait: eight for each pod of a full node */
 #define CK_PROCESS_CALLS   4096u
+#define CK_PROCESS_CALLS_LEAST 256u /* a kubelet's that creates all pods of a full node at once */
 /* of all processes; and streams of a connection: who waits for many creates can still list */
 #define CK_CALLS_MAX       16384u
 /* memory is given back to the system so long after a connection has ended, or after so many calls

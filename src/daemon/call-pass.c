@@ -394,13 +394,13 @@ static struct ck_call *next_to_ask(const struct ck_client_process *process)
 /* the runtime is told what is left of its time */
 static void pass_late(struct ck_call *call)
 {
-	char left[CK_GRPC_TIMEOUT];
 	for (size_t i = 0; call->deadline && i < call->headers_n; i++)
 		if (ck_h2_find(&call->headers[i], 1, "grpc-timeout")) {
-			call->headers[i].value = ck_grpc_timeout_print(ck_call_left(call), left);
-			call->headers[i].value_len = strlen(left);
+			call->headers[i].value = ck_grpc_timeout_print(ck_call_left(call),
+								       call->pass.timeout);
+			call->headers[i].value_len = strlen(call->pass.timeout);
 		}
-	ck_pass_whole(call); /* which copies the headers */
+	ck_pass_whole(call);
 }
 
 void ck_pass_advance(struct ck_client_process *process)

@@ -65,6 +65,7 @@ struct ck_call_pass {
 	bool fresh;       /* in process->fresh, since asked_at */
 	uint64_t asked_at;
 	bool ended; /* the runtime's trailers came, or the end of its stream */
+	char timeout[CK_GRPC_TIMEOUT]; /* of a call that waited: what the header names */
 };
 
 /* call-create.c */

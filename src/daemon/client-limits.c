@@ -26,7 +26,6 @@ static struct ck_client_process *process_of(struct ck_daemon *daemon, const stru
 	process->pid = who->pid;
 	process->uid = who->uid;
 	DL_PREPEND(daemon->processes, process);
-	daemon->processes_n++;
 	return process;
 }
 
@@ -35,7 +34,6 @@ static void forget_if_gone(struct ck_daemon *daemon, struct ck_client_process *p
 	if (process->clients || process->left_n)
 		return;
 	DL_DELETE(daemon->processes, process);
-	daemon->processes_n--;
 	ck_loop_timer_free(process->grows_old);
 	free(process);
 }
@@ -100,7 +98,7 @@ int ck_client_comes(struct ck_peer *client, const struct ucred *who, struct ck_e
 		return r;
 	}
 	client->process = process;
-	process->clients_n++;
+	daemon->connected_n += process->clients_n++ == 0;
 	DL_PREPEND2(process->clients, client, of_process.prev, of_process.next);
 	daemon->metrics.clients++;
 	return 0;
@@ -133,7 +131,7 @@ void ck_client_leaves(struct ck_peer *client)
 	process->calls -= client->calls;
 	ck_pass_forget(client);
 	client->process = NULL;
-	process->clients_n--;
+	client->daemon->connected_n -= --process->clients_n == 0;
 	DL_DELETE2(process->clients, client, of_process.prev, of_process.next);
 	client->daemon->metrics.clients--;
 	look_for_memory(client->daemon);
@@ -150,7 +148,8 @@ int ck_client_may_call(const struct ck_peer *client, struct ck_error *err)
 		return ck_fail(err, CK_ETOOBIG,
 			       "process %d has %u calls under way, and more are not allowed",
 			       (int)process->pid, daemon->conf.process_calls);
-	if (daemon->calls > CK_CALLS_MAX && process->calls > CK_CALLS_MAX / daemon->processes_n)
+	/* those who have left, and whose calls go on, have no share */
+	if (daemon->calls > CK_CALLS_MAX && process->calls > CK_CALLS_MAX / daemon->connected_n)
 		return ck_fail(err, CK_ETOOBIG,
 			       "all processes together have %u calls under way, and process %d "
 			       "has more than its share",

@@ -83,8 +83,9 @@ struct ck_daemon {
 	enum { CK_POD_UPDATES_UNKNOWN, CK_POD_UPDATES_MISSING, CK_POD_UPDATES_THERE } pod_updates;
 	bool stopping;                  /* after SIGTERM: no new calls */
 	unsigned creating;              /* creates and starts at the runtime */
-	struct ck_client_process *processes;   /* client-limits.c: that have connections */
-	unsigned processes_n;
+	/* client-limits.c: that have connections, or calls that go on without them */
+	struct ck_client_process *processes;
+	unsigned connected_n; /* of these: that have connections */
 	unsigned calls; /* under way, also those whose client has left */
 	struct ck_loop_timer *burst_timer;
 	bool burst; /* memory is to be given back; the timer does it when calls are few */

@@ -294,6 +294,7 @@ static void lines_for_debugging_do_not_crowd_out_others(void **state)
 	fx_settle(f);
 	assert_non_null(strstr(f->log, "a rescue"));
 	assert_non_null(strstr(f->log, "line 1\n"));
+	assert_null(strstr(f->log, "dropped"));
 }
 
 static void what_changed_is_in_history_and_log(void **state) /* K11 */

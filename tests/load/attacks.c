@@ -138,8 +138,8 @@ static void first_settings(struct attacker *a, const void *payload, size_t n)
 /* to compare with */
 static void nothing(struct attacker *a)
 {
-	(void)a;
 	poll(NULL, 0, 20);
+	a->reached = true;
 }
 
 static void reset_at_once(struct attacker *a, const char *rpc)
@@ -351,6 +351,7 @@ static void crowd(struct attacker *a, unsigned n, const void *said, size_t len)
 		fds[i] = ck_unix_connect(a->socket, NULL);
 		if (fds[i] >= 0 && len)
 			send(fds[i], said, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		a->reached = a->reached || fds[i] >= 0;
 	}
 	poll(NULL, 0, 20);
 	for (unsigned i = 0; i < n; i++)
@@ -423,6 +424,7 @@ static bool write_burst(struct attacker *a)
 		if (n < 0 && errno != EAGAIN)
 			return false;
 		done += n > 0 ? (size_t)n : 0;
+		a->reached = a->reached || n > 0;
 		if (!a->reads_nothing && !read_away(a))
 			return false;
 		struct pollfd room = { .fd = a->fd, .events = POLLOUT };
@@ -435,7 +437,8 @@ static bool write_burst(struct attacker *a)
 static void attack_for_ever(const struct attack *attack, struct attacker *a,
 			    volatile unsigned long *bursts)
 {
-	for (;; (*bursts)++) {
+	for (;; *bursts += a->reached) {
+		a->reached = false;
 		if (a->fd < 0 || a->next_stream > 2 * STREAMS) {
 			hang_up(a);
 			a->fd = ck_unix_connect(a->socket, NULL);

@@ -19,6 +19,7 @@ struct attacker {
 	uint32_t next_stream; /* client's streams are odd */
 	struct ck_bytes out;  /* the burst */
 	unsigned long bursts; /* on this connection */
+	bool reached;         /* the burst: something of it came to the socket */
 };
 
 struct attack {
@@ -28,8 +29,8 @@ struct attack {
 extern const struct attack attacks[];
 extern const size_t attacks_n;
 
-/* attack_begin - in a process of its own, until attack_end(). *@ret_bursts: how many were written
- * or made so far, in shared memory */
+/* attack_begin - in a process of its own, until attack_end(). *@ret_bursts: how many have reached
+ * the socket so far, in shared memory */
 pid_t attack_begin(const struct attack *attack, const char *socket,
 		   const volatile unsigned long **ret_bursts);
 void attack_end(pid_t pid, const volatile unsigned long *bursts);

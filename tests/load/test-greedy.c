@@ -165,9 +165,9 @@ static void a_process_has_so_many_connections(void **state)
 static void limits_are_the_ones_of_the_configuration(void **state)
 {
 	static const char *const flags[] = { "--set=limits.process_connections=5",
-					     "--set=limits.process_calls=64", NULL };
+					     "--set=limits.process_calls=256", NULL };
 	static struct cri_client many[6];
-	struct load_call calls[66] = { { .over = NULL } };
+	struct load_call calls[258] = { { .over = NULL } };
 	struct load_client client;
 	struct world w;
 	(void)state;
@@ -187,12 +187,12 @@ static void limits_are_the_ones_of_the_configuration(void **state)
 	load_open(&client, w.cri);
 	for (unsigned i = 0; i < CK_COUNT(calls); i++)
 		load_call(&client, &calls[i], "ListPodSandbox", NULL, 0, 0);
-	load_wait(&calls[65]);
-	assert_int_equal(calls[64].code, CK_GRPC_RESOURCE_EXHAUSTED);
-	assert_non_null(strstr(calls[64].text, "64 calls under way"));
+	load_wait(&calls[257]);
+	assert_int_equal(calls[256].code, CK_GRPC_RESOURCE_EXHAUSTED);
+	assert_non_null(strstr(calls[256].text, "256 calls under way"));
 	assert_non_null(calls[0].stream);
-	assert_int_equal(world_metric(&w, "crikeepd_limit_used{of=\"process_calls\"}"), 64);
-	assert_int_equal(world_metric(&w, "crikeepd_limit_used{of=\"calls\"}"), 64);
+	assert_int_equal(world_metric(&w, "crikeepd_limit_used{of=\"process_calls\"}"), 256);
+	assert_int_equal(world_metric(&w, "crikeepd_limit_used{of=\"calls\"}"), 256);
 	load_close(&client);
 	for (unsigned i = 0; i < CK_COUNT(calls); i++)
 		load_call_fini(&calls[i]);
@@ -203,8 +203,9 @@ static void limits_are_the_ones_of_the_configuration(void **state)
 /* A create goes on at the runtime when its client has left. */
 static void who_leaves_his_calls_has_them_still(void **state)
 {
-	static const char *const flags[] = { "--set=limits.process_calls=64", NULL };
-	struct load_call calls[64] = { { .over = NULL } }, more = { .over = NULL };
+	static const char *const flags[] = { "--set=limits.process_calls=256", NULL };
+	static struct load_call calls[256];
+	struct load_call more = { .over = NULL };
 	struct load_client client;
 	struct world w;
 	(void)state;
@@ -218,15 +219,15 @@ static void who_leaves_his_calls_has_them_still(void **state)
 		load_call(&client, &calls[i], "RunPodSandbox", pod.p, pod.len, 0);
 		ck_bytes_free(&pod);
 	}
-	load_flush(&client);
-	world_until(&w, "begin sandbox", CK_COUNT(calls), 20);
+	while (world_count(&w, "begin sandbox") < CK_COUNT(calls))
+		load_turn(5);
 	load_close(&client);
 	while (world_metric(&w, "crikeepd_clients") > 0.5)
 		load_turn(5);
 	load_open(&client, w.cri);
 	load_do(&client, &more, "Version", NULL, 0);
 	assert_int_equal(more.code, CK_GRPC_RESOURCE_EXHAUSTED);
-	assert_int_equal(world_metric(&w, "crikeepd_limit_used{of=\"process_calls\"}"), 64);
+	assert_int_equal(world_metric(&w, "crikeepd_limit_used{of=\"process_calls\"}"), 256);
 	load_close(&client);
 	world_kill(&w.sim, SIGKILL); /* it would go on for minutes */
 	while (world_metric(&w, "crikeepd_limit_used{of=\"process_calls\"}") > 0.5)

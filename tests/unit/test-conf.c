@@ -131,7 +131,7 @@ static const char every_key[] =
 	"  client_memory: 20971520\n"
 	"  connections: 16\n"
 	"  process_connections: 8192\n"
-	"  process_calls: 100\n"
+	"  process_calls: 300\n"
 	"log:\n"
 	"  level: debug\n"
 	"  target: stderr\n";
@@ -186,7 +186,7 @@ static void every_key_is_read(void **state)
 	assert_int_equal(conf.client_memory, 20u << 20);
 	assert_int_equal(conf.connections, 16);
 	assert_int_equal(conf.process_connections, 8192);
-	assert_int_equal(conf.process_calls, 100);
+	assert_int_equal(conf.process_calls, 300);
 	assert_int_equal(conf.log_level, CK_LOG_DEBUG);
 	assert_int_equal(conf.log_target, CK_LOG_TO_STDERR);
 	assert_int_equal(ck_conf_check(&conf, NULL, NULL, &err), 0);
@@ -310,7 +310,7 @@ static const struct {
 	{ "limits: {process_connections: 10KiB}",
 	  "F:1: limits.process_connections: '10KiB' is not a number" },
 	{ "limits: {process_calls: 4294967360}",
-	  "F:1: limits.process_calls: '4294967360' is not between 64 and 16384" },
+	  "F:1: limits.process_calls: '4294967360' is not between 256 and 16384" },
 	{ "cache: {hand_back: ofer}", "F:1: cache.hand_back: 'ofer' is not repeat or offer" },
 	{ "cache: {on_annotation_change: auto}",
 	  "F:1: cache.on_annotation_change: 'auto' is not hand_back or evict" },
@@ -717,7 +717,7 @@ static void reloading_changes_what_may_change(void **state)
 
 	write_file(path, "listen: /b\nlog: {level: debug}\ncri_socket: {allow_uids: [2, 3], group: "
 			 "some-name}\nstart_timeout: 9s\n"
-			 "cache: {ttl: 1h}\nlimits: {client_memory: 512MiB, process_calls: 99}\n");
+			 "cache: {ttl: 1h}\nlimits: {client_memory: 512MiB, process_calls: 299}\n");
 	assert_int_equal(ck_conf_again(&conf, &fresh, NULL, NULL, &err), 0);
 	ck_conf_reload(&conf, &fresh, collect, fixed);
 	ck_conf_fini(&fresh);
@@ -727,7 +727,7 @@ static void reloading_changes_what_may_change(void **state)
 	assert_int_equal(conf.cri_socket.allow_uids.n, 2);
 	assert_int_equal(conf.cri_socket.allow_uids.list[1], 3);
 	assert_int_equal(conf.client_memory, 512u << 20);
-	assert_int_equal(conf.process_calls, 99);
+	assert_int_equal(conf.process_calls, 299);
 	/* the command line stays above the file */
 	assert_true(conf.start_timeout == 5 * CK_NS_PER_S);
 

@@ -145,7 +145,8 @@ const struct ck_conf_key ck_conf_keys[] = {
 	{ "limits.process_connections",
 	  NUMBER(process_connections, CK_PROCESS_CLIENTS, 4, CK_CLIENTS_MOST), .reload = true,
 	  .help = "connections of one process, or of one user who is not root" },
-	{ "limits.process_calls", NUMBER(process_calls, CK_PROCESS_CALLS, 64, CK_CALLS_MAX),
+	{ "limits.process_calls",
+	  NUMBER(process_calls, CK_PROCESS_CALLS, CK_PROCESS_CALLS_LEAST, CK_CALLS_MAX),
 	  .reload = true, .help = "calls of one process that are under way" },
 
 	{ "log.level", WORD(log_level, levels, CK_LOG_INFO), .reload = true,
