@@ -3,13 +3,14 @@
 #
 # The contents of the packages, to be sourced by tests: `make install` gives the files, and `split`
 # the package of each. A prefix, Debian and rpm have different directories. Here their names are the
-# same: LIB for libraries, UNITS for units of systemd.
+# same: LIB for libraries, UNITS for units of systemd, ZSH for zsh's completion.
 
 # paths: change the paths of files on stdin to such names. Documentation is left out, because its
 # directories depend on the system
 paths() {
 	sed -E -e 's|^\.?/||; s|^usr/local/|usr/|' -e 's|^(usr/)?lib/systemd/system/|UNITS/|' \
 		-e "s#^usr/(lib64|lib/[a-z0-9_]+-linux-gnu[a-z0-9]*|lib)/#LIB/#" \
+		-e 's#^usr/share/zsh/(site-functions|vendor-completions)/#ZSH/#' \
 		-e '/^usr\/share\/man\//s/\.gz$//' \
 		-e '/^usr\/share\/(doc|licenses|lintian)\//d' -e '/^LIB\/\.build-id\//d' | sort
 }
@@ -19,7 +20,7 @@ split() {
 	sed -E -e 's#^LIB/libcrikeep\.so\..*#library &#; t' \
 		-e 's#^(usr/include|LIB|usr/share/man/man3)/.*#development &#; t' \
 		-e 's#^usr/share/man/man7/crikeep-rules\.7$#command &#; t' \
-		-e 's#^(usr/bin|usr/share/man/man1|usr/share/bash-completion)/.*#command &#; t' \
+		-e 's#^(usr/bin|usr/share/(man/man1|crikeep|bash-completion|fish)|ZSH)/.*#command &#; t' \
 		-e 's#^(usr/sbin|usr/libexec|UNITS|usr/share/man/man[578]|etc)/.*#daemon &#; t' \
 		-e 's/^/nobody /' | sort
 }
