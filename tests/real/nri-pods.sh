@@ -205,14 +205,14 @@ R12() {
 is_empty() { is "$("$@")" ''; }
 
 R13() {
-	stage '' --set=nri.request_timeout=300ms \
+	stage '' --set=nri.request_timeout=300ms --set=log.level=debug \
 		--set=nri.policies=b=fail || return
 	plugin 10-a
 	plugin 20-b
 	tell 10-a "RunPodSandbox/web wait $d/never"
 	run web
 	check 'who does not answer is disconnected' until_ 10 gone_from 10-a
-	check 'what it was asked for went on before' logged 'COMMITTING -> COMMITTED' \
+	check 'what it was asked for went on before' until_ 10 logged 'COMMITTING -> COMMITTED' \
 		'plugin 10-a: RunPodSandbox: no answer'
 	tell 20-b "RunPodSandbox/db wait $d/never"
 	try cri runp "$(pod db)"
@@ -222,7 +222,8 @@ R13() {
 
 logged() { # logged TEXT TEXT: the first of them before the second
 	awk -v first="$1" -v second="$2" \
-		'index($0, second) { exit !seen } index($0, first) { seen = 1 }' "$d/crikeepd.log"
+		'index($0, second) { both = seen; exit } index($0, first) { seen = 1 }
+		END { exit !both }' "$d/crikeepd.log"
 }
 lists_agree() { is "$(cri pods -q --no-trunc)" "$(pods_past)"; }
 
