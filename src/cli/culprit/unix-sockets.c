@@ -31,21 +31,65 @@ static bool ask(int fd)
 		      sizeof(kernel)) == (ssize_t)sizeof(request);
 }
 
-/* @len: of the message. Return: has it a path? */
-static bool read_socket(const struct nlmsghdr *head, struct ck_unix_socket *ret)
+/* the bytes of a message, of which the first ones are taken away */
+struct part {
+	const char *at;
+	size_t left;
+};
+
+/* Take the first message or attribute, of @len bytes with its header. Padding follows it, unless it
+ * is the last one. false: @len cannot be */
+static bool take(struct part *from, size_t header, size_t len, struct part *ret_body)
 {
-	const struct unix_diag_msg *body = NLMSG_DATA(head);
-	int left = (int)head->nlmsg_len - (int)NLMSG_LENGTH(sizeof(*body));
-	if (left < 0 || body->udiag_type != SOCK_STREAM)
+	size_t padded = NLMSG_ALIGN(len);
+	if (len < header || len > from->left)
 		return false;
-	*ret = (struct ck_unix_socket){ .inode = body->udiag_ino };
-	for (const struct rtattr *attr = (const struct rtattr *)(body + 1); RTA_OK(attr, left);
-	     attr = RTA_NEXT(attr, left)) {
-		size_t len = RTA_PAYLOAD(attr);
-		if (attr->rta_type == UNIX_DIAG_PEER && len >= sizeof(ret->peer))
-			memcpy(&ret->peer, RTA_DATA(attr), sizeof(ret->peer));
-		else if (attr->rta_type == UNIX_DIAG_NAME && len < sizeof(ret->path))
-			memcpy(ret->path, RTA_DATA(attr), len);
+	*ret_body = (struct part){ from->at + header, len - header };
+	padded = padded < from->left ? padded : from->left;
+	from->at += padded;
+	from->left -= padded;
+	return true;
+}
+
+static bool take_message(struct part *from, uint16_t *ret_type, struct part *ret_body)
+{
+	struct nlmsghdr head;
+	if (from->left < sizeof(head))
+		return false;
+	memcpy(&head, from->at, sizeof(head));
+	*ret_type = head.nlmsg_type;
+	return take(from, NLMSG_HDRLEN, head.nlmsg_len, ret_body);
+}
+
+static bool take_attribute(struct part *from, uint16_t *ret_type, struct part *ret_body)
+{
+	struct rtattr head;
+	if (from->left < sizeof(head))
+		return false;
+	memcpy(&head, from->at, sizeof(head));
+	*ret_type = head.rta_type;
+	return take(from, RTA_LENGTH(0), head.rta_len, ret_body);
+}
+
+/* Return: has it a path? */
+static bool read_socket(struct part message, struct ck_unix_socket *ret)
+{
+	struct unix_diag_msg body;
+	struct part attribute;
+	uint16_t type;
+	if (message.left < sizeof(body))
+		return false;
+	memcpy(&body, message.at, sizeof(body));
+	if (body.udiag_type != SOCK_STREAM)
+		return false;
+	*ret = (struct ck_unix_socket){ .inode = body.udiag_ino };
+	message.at += sizeof(body);
+	message.left -= sizeof(body);
+	while (take_attribute(&message, &type, &attribute)) {
+		if (type == UNIX_DIAG_PEER && attribute.left >= sizeof(ret->peer))
+			memcpy(&ret->peer, attribute.at, sizeof(ret->peer));
+		else if (type == UNIX_DIAG_NAME && attribute.left < sizeof(ret->path))
+			memcpy(ret->path, attribute.at, attribute.left);
 	}
 	return *ret->path == '/';
 }
@@ -53,8 +97,7 @@ static bool read_socket(const struct nlmsghdr *head, struct ck_unix_socket *ret)
 size_t ck_unix_sockets_list(struct ck_unix_socket **ret)
 {
 	CK_AUTO_CLOSE int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-	/* at least what the kernel puts into one message */
-	_Alignas(struct nlmsghdr) char buffer[32768];
+	char buffer[32768]; /* at least what the kernel puts into one message */
 	size_t n = 0;
 	*ret = NULL;
 	if (fd < 0 || !ask(fd))
@@ -63,12 +106,13 @@ size_t ck_unix_sockets_list(struct ck_unix_socket **ret)
 		ssize_t len = recv(fd, buffer, sizeof(buffer), 0);
 		if (len <= 0)
 			return n;
-		for (struct nlmsghdr *head = (struct nlmsghdr *)buffer; NLMSG_OK(head, len);
-		     head = NLMSG_NEXT(head, len)) {
+		struct part messages = { buffer, (size_t)len }, message;
+		uint16_t type;
+		while (take_message(&messages, &type, &message)) {
 			struct ck_unix_socket one;
-			if (head->nlmsg_type != SOCK_DIAG_BY_FAMILY || n == CK_UNIX_SOCKETS_MAX)
+			if (type != SOCK_DIAG_BY_FAMILY || n == CK_UNIX_SOCKETS_MAX)
 				return n;
-			if (!read_socket(head, &one))
+			if (!read_socket(message, &one))
 				continue;
 			*ret = ck_must(ck_grown(*ret, n, sizeof(**ret)));
 			(*ret)[n++] = one;
