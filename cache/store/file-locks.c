@@ -23,8 +23,8 @@ bool ck_file_lock_parse(const char *line, struct ck_file_lock *ret)
 		      &ret->pid, &ret->major, &ret->minor, &ret->inode, &ret->first) == 7;
 }
 
-bool ck_file_locks_find(bool (*wanted)(const struct ck_file_lock *lock, const void *userdata),
-			const void *userdata, struct ck_file_lock *ret, bool *ret_all)
+bool ck_file_locks_find(bool (*wanted)(const struct ck_file_lock *lock, void *userdata),
+			void *userdata, struct ck_file_lock *ret, bool *ret_all)
 {
 	char line[256], buffer[READ_AT_ONCE];
 	bool found = false;

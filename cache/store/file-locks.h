@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 struct ck_file_lock {
-	uint64_t id;  /* of the lock; who waits for it has the same */
+	uint64_t id;  /* in this reading; who waits for the lock has the same */
 	bool waits;
 	char how[8];  /* POSIX, FLOCK, OFDLCK, LEASE */
 	char kind[8]; /* READ, WRITE */
@@ -18,8 +18,9 @@ struct ck_file_lock {
 /* ck_file_lock_parse - from a line of the list */
 bool ck_file_lock_parse(const char *line, struct ck_file_lock *ret);
 
-/* ck_file_locks_find - the first lock that @wanted takes. @ret_all: is the list so short that the
- * kernel wrote it at one moment? */
-bool ck_file_locks_find(bool (*wanted)(const struct ck_file_lock *lock, const void *userdata),
-			const void *userdata, struct ck_file_lock *ret, bool *ret_all);
+/* ck_file_locks_find - the first lock that @wanted takes. Who waits for a lock follows it, written
+ * at the same moment. @ret_all: is the list so short that the kernel wrote all of it at one moment?
+ * Else a line may be left out, because another one went away meanwhile */
+bool ck_file_locks_find(bool (*wanted)(const struct ck_file_lock *lock, void *userdata),
+			void *userdata, struct ck_file_lock *ret, bool *ret_all);
 #endif

@@ -57,7 +57,7 @@ static void find_device(int dirfd, struct search *search)
 		fclose(file);
 }
 
-static bool is_wanted(const struct ck_file_lock *lock, const void *userdata)
+static bool is_wanted(const struct ck_file_lock *lock, void *userdata)
 {
 	const struct search *search = userdata;
 	bool writes = !strcmp(lock->kind, "WRITE");

@@ -181,6 +181,40 @@ static void a_lock(void **state)
 	unlink(name);
 }
 
+/* Beside others who lock and unlock all the time, which moves every line of the list. */
+static void a_lock_among_many(void **state)
+{
+	enum { others = 4, asked = 60 };
+	char name[] = "lockXXXXXX", busy[others][sizeof(name)];
+	int fd = mkstemp(name), pids[others + 1], right = 0;
+	(void)state;
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	for (int i = 0; i < others + 1; i++) {
+		if (i < others)
+			close(mkstemp(strcpy(busy[i], "busyXXXXXX")));
+		pids[i] = child();
+		if (pids[i])
+			continue;
+		int own = open(i < others ? busy[i] : name, O_RDWR);
+		flock(own, LOCK_EX);
+		while (i < others) {
+			flock(own, LOCK_UN);
+			flock(own, LOCK_EX);
+		}
+		_exit(0);
+	}
+	await(waits_for_a_lock, pids[others]);
+	for (int i = 0; i < asked; i++)
+		right += ck_lock_keeper(pids[others]) == getpid();
+	for (int i = 0; i < others + 1; i++) {
+		kill(pids[i], SIGKILL);
+		assert_int_equal(waitpid(pids[i], NULL, 0), pids[i]);
+		unlink(i < others ? busy[i] : name);
+	}
+	close(fd);
+	assert_int_equal(right, asked);
+}
+
 static bool is_among(uint32_t inode, const uint32_t *all, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -226,7 +260,7 @@ int main(void)
 		cmocka_unit_test(stat_lines),   cmocka_unit_test(lines_of_locks),
 		cmocka_unit_test(variables),    cmocka_unit_test(this_process),
 		cmocka_unit_test(stopped),      cmocka_unit_test(a_lock),
-		cmocka_unit_test(sockets),
+		cmocka_unit_test(a_lock_among_many), cmocka_unit_test(sockets),
 	};
 	return CK_TEST_MAIN(tests);
 }

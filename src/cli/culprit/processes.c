@@ -14,7 +14,7 @@
 #include "src/cli/culprit/processes.h"
 #include "src/cli/output/text.h"
 
-#define LOOKS 3 /* at a long list of locks */
+#define LOOKS 10 /* at a long list of locks */
 #define KERNEL_THREAD 0x200000u /* PF_KTHREAD of the kernel's sched.h */
 
 /* ---- files of /proc -------------------------------------------------------------------------- */
@@ -336,31 +336,27 @@ void ck_waiting_fini(struct ck_waiting *waiting)
 
 /* ---- locks ----------------------------------------------------------------------------------- */
 
-static bool is_wait_of(const struct ck_file_lock *lock, const void *userdata)
+struct pair {
+	long waiter;
+	struct ck_file_lock held; /* the last one in the list so far */
+};
+
+static bool is_wait_of(const struct ck_file_lock *lock, void *userdata)
 {
-	return lock->waits && lock->pid == *(const long *)userdata;
+	struct pair *pair = userdata;
+	if (!lock->waits)
+		pair->held = *lock;
+	return lock->waits && lock->pid == pair->waiter && lock->id == pair->held.id &&
+	       lock->inode == pair->held.inode;
 }
 
-static bool is_held(const struct ck_file_lock *lock, const void *userdata)
-{
-	const struct ck_file_lock *wait = userdata;
-	return !lock->waits && lock->id == wait->id && lock->inode == wait->inode;
-}
-
-/* A line is left out between two reads if another one goes away meanwhile. */
-static bool find(bool (*wanted)(const struct ck_file_lock *lock, const void *userdata),
-		 const void *userdata, struct ck_file_lock *ret)
-{
-	bool found = false, all = false;
-	for (int looks = 0; looks < LOOKS && !found && !all; looks++)
-		found = ck_file_locks_find(wanted, userdata, ret, &all);
-	return found;
-}
-
+/* Both are found in one reading: the next one may number the locks in another way. */
 long ck_lock_keeper(long pid)
 {
-	struct ck_file_lock wait, lock;
-	if (!find(is_wait_of, &pid, &wait) || !find(is_held, &wait, &lock) || lock.pid == pid)
-		return 0;
-	return lock.pid > 0 ? lock.pid : 0;
+	struct pair pair = { .waiter = pid };
+	struct ck_file_lock wait;
+	bool found = false, all = false;
+	for (int looks = 0; looks < LOOKS && !found && !all; looks++)
+		found = ck_file_locks_find(is_wait_of, &pair, &wait, &all);
+	return found && pair.held.pid > 0 && pair.held.pid != pid ? pair.held.pid : 0;
 }
