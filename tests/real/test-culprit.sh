@@ -300,11 +300,20 @@ eviction_sleeps() {
 }
 kept() { [[ $("$crikeep" --state-dir="$d/kept" list --state=kept -q) ]]; }
 
+bundle_of_web() { # bundle_of_web DIR: of its sandbox, as CRI-O writes it
+	mkdir -p "$1/rootfs"
+	cat >"$1/config.json" <<-END
+		{"ociVersion":"1.0.0","annotations":{"io.kubernetes.pod.name":"web",
+		"io.kubernetes.pod.namespace":"default","io.kubernetes.pod.uid":"uid-of-${d##*/}",
+		"io.kubernetes.cri-o.ContainerType":"sandbox"}}
+	END
+}
+
 # No CRI-O is at hand: its monitor is, and works for a simulated runtime.
 conmon_stopped() {
 	local id=c0ffee
 	command -v conmon >/dev/null || { echo "skip - $scenario: there is no conmon"; return; }
-	mkdir -p "$d/bundle/rootfs" "$d/runc"
+	mkdir -p "$d/runc"
 	echo 'timeout: 10' >"$d/crictl.yaml"
 	"$crikeep_sim" "listen=$d/$socket,create=600s" 2>"$d/sim.log" &
 	echo $! >"$d/pid"
@@ -312,11 +321,7 @@ conmon_stopped() {
 	crikeepd_start || return
 	create "$(web)"
 	check 'it is being created' until_ 20 being_created
-	cat >"$d/bundle/config.json" <<-END
-		{"ociVersion":"1.0.0","annotations":{"io.kubernetes.pod.name":"web",
-		"io.kubernetes.pod.namespace":"default","io.kubernetes.pod.uid":"uid-of-${d##*/}",
-		"io.kubernetes.cri-o.ContainerType":"sandbox"}}
-	END
+	bundle_of_web "$d/bundle"
 	printf '%s\n' '#!/bin/bash' 'sleep 600' >"$d/runc/runc"
 	chmod +x "$d/runc/runc"
 	conmon -c $id -n k8s_POD_web -u $id -b "$d/bundle" -r "$d/runc/runc" \
@@ -406,6 +411,16 @@ nobody_is_named() {
 		CNI_ARGS="K8S_POD_NAME=web;K8S_POD_NAMESPACE=default;K8S_POD_UID=$uid" \
 		sleep 600 &
 	others+=($!)
+	# of a user who is not the runtime's
+	CNI_COMMAND=ADD CNI_CONTAINERID=c0ffee \
+		CNI_ARGS="K8S_POD_NAME=web;K8S_POD_NAMESPACE=default;K8S_POD_UID=$uid" \
+		setpriv --reuid=65534 --clear-groups sleep 600 &
+	others+=($!)
+	bundle_of_web "$d/bundle"
+	setpriv --reuid=65534 --clear-groups bash -c 'printf runc >/proc/self/comm
+		kill -STOP $$' runc --bundle "$d/bundle" &
+	others+=($!)
+	check 'a stranger calls itself runc' until_ 10 grep -q runc "/proc/$!/comm"
 	kill -STOP "${others[0]}"
 	check 'is named' until_ 10 unknown
 	over

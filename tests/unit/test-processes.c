@@ -6,6 +6,7 @@
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -93,6 +94,52 @@ static void this_process(void **state)
 	free(words);
 	assert_null(ck_process_file(getpid(), "no-such-file", 4, &len));
 	assert_false(ck_process_see(0, &process));
+}
+
+static void write_file(const char *name, const char *text)
+{
+	FILE *file = fopen(name, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* What is no regular file is not opened: a pipe would never end to wait for its other end. */
+static void files_that_others_name(void **state)
+{
+	char dir[] = "filesXXXXXX", *text;
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(chdir(dir), 0);
+	write_file("plain", "text");
+	assert_int_equal(symlink("plain", "link"), 0);
+	assert_int_equal(mkfifo("pipe", 0600), 0);
+	text = ck_process_foreign_file(getpid(), "cwd/plain", 4);
+	assert_non_null(text);
+	assert_string_equal(text, "text");
+	free(text);
+	assert_null(ck_process_foreign_file(getpid(), "cwd/plain", 3));
+	assert_null(ck_process_foreign_file(getpid(), "cwd/link", 4));
+	assert_null(ck_process_foreign_file(getpid(), "cwd/pipe", 4));
+	assert_null(ck_process_foreign_file(getpid(), "cwd", 4));
+	assert_null(ck_process_foreign_file(getpid(), "cwd/none", 4));
+	assert_null(ck_process_foreign_file(getpid(), "root/dev/null", 4));
+	assert_null(ck_process_foreign_file(0, "cwd/plain", 4));
+	unlink("plain");
+	unlink("link");
+	unlink("pipe");
+	assert_int_equal(chdir(".."), 0);
+	rmdir(dir);
+}
+
+static void users(void **state)
+{
+	uid_t real, effective;
+	(void)state;
+	assert_true(ck_process_users(getpid(), &real, &effective));
+	assert_int_equal(real, getuid());
+	assert_int_equal(effective, geteuid());
+	assert_false(ck_process_users(0, &real, &effective));
 }
 
 /* fork(); the child ends with this process, whatever fails */
@@ -259,6 +306,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stat_lines),   cmocka_unit_test(lines_of_locks),
 		cmocka_unit_test(variables),    cmocka_unit_test(this_process),
+		cmocka_unit_test(files_that_others_name), cmocka_unit_test(users),
 		cmocka_unit_test(stopped),      cmocka_unit_test(a_lock),
 		cmocka_unit_test(a_lock_among_many), cmocka_unit_test(sockets),
 	};

@@ -37,6 +37,7 @@ struct search {
 	uint32_t *owned; /* sockets of the owner */
 	size_t owned_n;
 	struct ck_process runtime; /* pid 0: unknown */
+	uid_t user; /* of the runtime; 0 if that is unknown */
 	struct ck_culprits *ret;
 };
 
@@ -160,7 +161,7 @@ static bool annotations_fit(const struct ck_culprit_query *query, struct json_ob
 static bool is_bundle_of_pod(const struct search *search, long pid, const char *words, size_t len)
 {
 	CK_AUTO_FREE char *path = bundle_of(words, len);
-	CK_AUTO_FREE char *text = ck_process_file(pid, path, CK_BUNDLE_MAX, NULL);
+	CK_AUTO_FREE char *text = ck_process_foreign_file(pid, path, CK_BUNDLE_MAX);
 	struct json_object *bundle = text ? json_tokener_parse(text) : NULL, *annotations;
 	bool fits = json_object_object_get_ex(bundle, "annotations", &annotations) &&
 		    annotations_fit(&search->query, annotations);
@@ -176,9 +177,21 @@ static bool is_on_node(long pid)
 	return same(its, ours);
 }
 
+/* Anybody else can call a process runc, too, and choose where its bundle is. Both: who starts a
+ * program that is setuid chooses its name and arguments as well. */
+static bool is_of_runtime(const struct search *search, long pid)
+{
+	uid_t real, effective;
+	return ck_process_users(pid, &real, &effective) &&
+	       (real == 0 || real == search->user) &&
+	       (effective == 0 || effective == search->user);
+}
+
 static bool is_suspect(const struct search *search, const struct ck_process *process,
 		       enum ck_culprit_kind *ret_kind)
 {
+	if (!is_of_runtime(search, process->pid))
+		return false;
 	bool young = process->started + START_SLACK >= search->query.since;
 	size_t len = 0;
 	CK_AUTO_FREE char *words = NULL;
@@ -272,10 +285,18 @@ static const char *upstream_of_owner(const struct search *search)
 	return NULL;
 }
 
+static void set_runtime(struct search *search, long pid)
+{
+	uid_t real;
+	if (!ck_process_see(pid, &search->runtime) ||
+	    !ck_process_users(pid, &real, &search->user)) {
+		search->runtime = (struct ck_process){ 0 };
+		search->user = 0;
+	}
+}
+
 static void find_runtime(struct search *search)
 {
-	static const char *const usual[] = { "/run/containerd/containerd.sock",
-					     "/run/crio/crio.sock" };
 	static const char scheme[] = "unix://";
 	struct ck_process owner;
 	const char *endpoint = search->query.endpoint, *path;
@@ -290,14 +311,21 @@ static void find_runtime(struct search *search)
 	if (!pid && !path && ck_process_see(search->query.owner, &owner) &&
 	    strcmp(owner.name, "crikeepd") != 0)
 		pid = owner.pid; /* it has the library */
-	for (size_t i = 0; i < search->suspects_n && !pid; i++)
+	set_runtime(search, pid);
+}
+
+/* if it is still unknown: who has started a CNI plugin, or is at the usual place */
+static void guess_runtime(struct search *search)
+{
+	static const char *const usual[] = { "/run/containerd/containerd.sock",
+					     "/run/crio/crio.sock" };
+	for (size_t i = 0; i < search->suspects_n && !search->runtime.pid; i++)
 		if (search->suspects[i].kind == CK_CULPRIT_CNI_PLUGIN &&
 		    !find_suspect(search, search->suspects[i].process->parent))
-			pid = search->suspects[i].process->parent;
-	for (size_t i = 0; i < CK_COUNT(usual) && !pid && !search->query.owner; i++)
-		pid = ck_unix_server(usual[i]);
-	if (!ck_process_see(pid, &search->runtime))
-		search->runtime = (struct ck_process){ 0 };
+			set_runtime(search, search->suspects[i].process->parent);
+	for (size_t i = 0; i < CK_COUNT(usual); i++)
+		if (!search->runtime.pid && !search->query.owner)
+			set_runtime(search, ck_unix_server(usual[i]));
 }
 
 /* ---- culprits -------------------------------------------------------------------------------- */
@@ -471,8 +499,9 @@ static char *why_unknown(const struct search *search)
 
 static void search_all(struct search *search)
 {
-	find_suspects(search);
 	find_runtime(search);
+	find_suspects(search);
+	guess_runtime(search);
 	if (search->runtime.pid && ck_process_stopped(&search->runtime))
 		add(search->ret, CK_CULPRIT_RUNTIME, CK_HANG_STOPPED, &search->runtime);
 	judge_suspects(search);

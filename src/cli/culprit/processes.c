@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,10 +20,9 @@
 
 /* ---- files of /proc -------------------------------------------------------------------------- */
 
-char *ck_process_file(long pid, const char *name, size_t max, size_t *ret_len)
+/* NULL: it is not open, or cannot be read */
+static char *read_open(int fd, size_t max, size_t *ret_len)
 {
-	CK_AUTO_FREE char *path = ck_text_format("/proc/%ld/%s", pid, name);
-	CK_AUTO_CLOSE int fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) : -1;
 	CK_AUTO_FREE char *text = NULL;
 	size_t len = 0, room = 0;
 	ssize_t n = fd < 0 ? -1 : 1;
@@ -41,6 +41,34 @@ char *ck_process_file(long pid, const char *name, size_t max, size_t *ret_len)
 	if (ret_len)
 		*ret_len = len;
 	return CK_TAKE(text);
+}
+
+char *ck_process_file(long pid, const char *name, size_t max, size_t *ret_len)
+{
+	CK_AUTO_FREE char *path = ck_text_format("/proc/%ld/%s", pid, name);
+	CK_AUTO_CLOSE int fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) : -1;
+	return read_open(fd, max, ret_len);
+}
+
+char *ck_process_foreign_file(long pid, const char *name, size_t max)
+{
+	CK_AUTO_FREE char *path = ck_text_format("/proc/%ld/%s", pid, name);
+	/* O_PATH opens nothing: no device notices, and no pipe waits for its other end */
+	CK_AUTO_CLOSE int place = pid > 0 ? open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC) : -1;
+	CK_AUTO_FREE char *again = ck_text_format("/proc/self/fd/%d", place);
+	struct stat st;
+	if (place < 0 || fstat(place, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < 0 ||
+	    (uint64_t)st.st_size > max)
+		return NULL;
+	CK_AUTO_CLOSE int fd = open(again, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	return read_open(fd, max, NULL);
+}
+
+bool ck_process_users(long pid, uid_t *ret_real, uid_t *ret_effective)
+{
+	CK_AUTO_FREE char *text = ck_process_file(pid, "status", CK_PROCESS_STATUS_MAX, NULL);
+	const char *at = text ? strstr(text, "\nUid:") : NULL;
+	return at && sscanf(at, "\nUid: %u %u", ret_real, ret_effective) == 2;
 }
 
 char *ck_process_link(long pid, const char *name)

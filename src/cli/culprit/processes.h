@@ -31,6 +31,10 @@ size_t ck_processes_list(struct ck_process **ret);
 /* ck_process_file - at most @max bytes of /proc/PID/NAME, with a NUL after them; NULL: they cannot
  * be read. free() */
 char *ck_process_file(long pid, const char *name, size_t max, size_t *ret_len);
+/* ck_process_foreign_file - the same of a file whose name somebody else has chosen: "root/NAME" or
+ * "cwd/NAME". NULL: also if it is no regular file, a link at its end, or longer than @max. free() */
+char *ck_process_foreign_file(long pid, const char *name, size_t max);
+bool ck_process_users(long pid, uid_t *ret_real, uid_t *ret_effective);
 /* ck_process_link - where /proc/PID/NAME points to; NULL: unknown. free() */
 char *ck_process_link(long pid, const char *name);
 /* ck_process_variable - the value of a variable in an environment of @len bytes, or NULL */
