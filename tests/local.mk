@@ -7,6 +7,7 @@
 # These begin first, so that no core waits for one of them at the end. A test that needs 8 s or more
 # is added to these lists by its folder, not to the folder's own.
 long_tests =
+mutant_tests = # not with sanitizers
 long_scripts =
 # programs that tests start; not tests themselves
 test_programs =
@@ -82,7 +83,7 @@ if FUZZING
 check_PROGRAMS = $(fuzz_tests)
 LDADD = $(daemon_libs) $(rpc_lib) libck.la $(CK_FUZZ_LIBS)
 else
-check_PROGRAMS = $(programs_under_test) $(test_programs) $(benches)
+check_PROGRAMS = $(mutant_tests) $(programs_under_test) $(test_programs) $(benches)
 LDADD = libcktest.la $(cli_lib) $(daemon_libs) $(rpc_lib) libck.la $(CMOCKA_LIBS)
 endif
 
@@ -94,11 +95,13 @@ check-programs: all
 # ---- running -----------------------------------------------------------------------------------
 
 if SANITIZERS
+# without mutant_tests: mutants are not the product
 TESTS = $(long_scripts) $(programs_under_test) $(scripts_under_test)
 test_slow = 8
 test_scale = 10
 else
-TESTS = $(long_scripts) $(programs_under_test) $(scripts_under_test) $(static_scripts)
+TESTS = $(long_scripts) $(mutant_tests) $(programs_under_test) $(scripts_under_test) \
+	$(static_scripts)
 test_slow = 1
 test_scale = 100
 endif
@@ -148,7 +151,8 @@ check-one:
 		echo "usage: make check-one T=module[/test] [WRAP='gdb --args']" >&2; exit 2; }
 	@$(MAKE) $(AM_MAKEFLAGS) -s $(BUILT_SOURCES) || exit; \
 	t='$(T)'; m=$${t%%/*}; f=; test "$$m" = "$$t" || f=$${t#*/}; \
-	for p in $(filter-out $(fuzz_tests),$(programs_under_test)) $(fuzz_tests); do \
+	for p in $(mutant_tests) $(filter-out $(fuzz_tests),$(programs_under_test)) \
+		$(fuzz_tests); do \
 		case $$p in \
 		*/$$m | */test-$$m | */fuzz-$$m) \
 			case $$p in \

@@ -32,8 +32,8 @@ flow_tests += \
 	tests/flow/test-sim-trouble
 endif
 
+mutant_tests += tests/flow/test-nri-mutants
 long_tests += \
-	tests/flow/test-nri-mutants \
 	tests/flow/test-nri-schedules
 if DAEMON
 long_tests += \

@@ -2,9 +2,8 @@
 #
 # The machine against an oracle, in many random histories.
 
-model_tests = \
-	tests/model/test-model \
-	tests/model/test-mutants
+model_tests = tests/model/test-model
+mutant_tests += tests/model/test-mutants
 
 # The world of the model test, and the oracle that watches it.
 model_sources = \
