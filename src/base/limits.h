@@ -47,6 +47,10 @@
 #define CK_STREAM_WINDOW   (256u << 10)
 /* advertised, so that a longer error text fails its call and not the connection */
 #define CK_HEADER_LIST_MAX 65536u
+/* of a client: who sends more in one list loses the connection. The list is decoded to its end, and
+ * 16 KiB of frames can name 40 MB; so much and so many take 0.1 ms */
+#define CK_HEADER_LIST_END (4 * CK_HEADER_LIST_MAX)
+#define CK_HEADERS_END     512u
 /* ids in one list of a request, each of which is looked up: the containers of a pod */
 #define CK_LISTED_IDS_MAX  256u
 /* added to the two texts of each header when HTTP/2 measures a list */

@@ -50,6 +50,7 @@ struct ck_h2 {
 	struct ck_bytes texts;
 	struct ck_h2_header headers[CK_HEADERS_MAX];
 	size_t n_headers, list_size;
+	size_t refused_n; /* headers that came when bad was set */
 	bool regular; /* a header that is no pseudo header has come */
 	uint32_t bad; /* not 0: reset the stream with this error */
 };

@@ -45,7 +45,7 @@ int ck_h2_must(struct ck_h2 *h2, int rv)
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *userdata)
 {
 	struct ck_h2 *h2 = userdata;
-	h2->texts.len = h2->n_headers = h2->list_size = 0;
+	h2->texts.len = h2->n_headers = h2->list_size = h2->refused_n = 0;
 	h2->regular = false;
 	h2->bad = 0;
 	if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
@@ -96,15 +96,25 @@ static bool client_may_send(const nghttp2_frame *frame, const uint8_t *name, siz
 	return false;
 }
 
+/* the list is refused already, but must be decoded to its end */
+static bool may_go_on(struct ck_h2 *h2)
+{
+	if (h2->role == CK_H2_CLIENT ||
+	    (h2->list_size <= CK_HEADER_LIST_END && ++h2->refused_n <= CK_HEADERS_END))
+		return true;
+	h2->broken = CK_ETOOBIG;
+	return false;
+}
+
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
 		     size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
 		     void *userdata)
 {
 	struct ck_h2 *h2 = userdata;
 	(void)session, (void)flags;
-	if (h2->bad)
-		return 0;
 	h2->list_size += name_len + value_len + CK_HEADER_EXTRA;
+	if (h2->bad)
+		return may_go_on(h2) ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
 	bool pseudo = name_len && *name == ':', late = pseudo && h2->regular;
 	h2->regular = !pseudo;
 	if (late || (pseudo && twice(h2, name, name_len)) ||
@@ -352,7 +362,9 @@ int ck_h2_feed(struct ck_h2 *h2, const void *bytes, size_t n, struct ck_error *e
 		return ck_nomem(err);
 	if (h2->broken)
 		return ck_fail(err, h2->broken, "HTTP/2: %s",
-			       rv < 0 ? nghttp2_strerror((int)rv) : "the connection is over");
+			       h2->broken == CK_ETOOBIG ? "a list of headers is too long"
+			       : rv < 0			? nghttp2_strerror((int)rv)
+							: "the connection is over");
 	ck_h2_poke(h2);
 	return 0;
 }

@@ -199,6 +199,33 @@ static void long_headers_cost_their_call_alone(void **state)
 	assert_int_equal(error, CK_H2_ENHANCE_YOUR_CALM);
 }
 
+static void assert_ends_the_connection(const nghttp2_nv *headers, size_t n)
+{
+	struct raw *raw = raw_new(CK_H2_SERVER);
+	assert_true(nghttp2_submit_request(raw->session, NULL, headers, n, NULL, NULL) > 0);
+	raw_run(raw);
+	assert_true(raw->feed_error);
+	assert_int_equal(raw->opened, 0);
+	raw_free(raw);
+}
+
+/* A few bytes name many long ones (HPACK), and each block is decoded to its end. */
+static void a_header_list_without_end_costs_the_connection(void **state)
+{
+	(void)state;
+	static nghttp2_nv empty[CK_HEADERS_MAX + CK_HEADERS_END + 1];
+	static char text[3000];
+	nghttp2_nv many[CK_HEADER_LIST_END / sizeof(text)];
+	memset(text, 'x', sizeof(text));
+	for (size_t i = 0; i < CK_COUNT(many); i++)
+		many[i] = (nghttp2_nv){ (uint8_t *)"x", (uint8_t *)text, 1, sizeof(text),
+					NGHTTP2_NV_FLAG_NONE };
+	for (size_t i = 0; i < CK_COUNT(empty); i++)
+		empty[i] = (nghttp2_nv)NV("", "");
+	assert_ends_the_connection(many, CK_COUNT(many));
+	assert_ends_the_connection(empty, CK_COUNT(empty));
+}
+
 /* the runtime's headers are as little to be trusted */
 static void a_bad_answer_is_told_as_a_reset(void **state)
 {
@@ -334,6 +361,7 @@ int main(void)
 		cmocka_unit_test(bad_trailers_cost_their_call_alone),
 		cmocka_unit_test(too_many_headers_cost_their_call_alone),
 		cmocka_unit_test(long_headers_cost_their_call_alone),
+		cmocka_unit_test(a_header_list_without_end_costs_the_connection),
 		cmocka_unit_test(a_bad_answer_is_told_as_a_reset),
 		cmocka_unit_test(a_request_with_trailers_is_told_in_order),
 		cmocka_unit_test(broken_frames_end_the_connection_with_a_reason),
