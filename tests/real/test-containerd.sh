@@ -54,6 +54,18 @@ late() { # a sandbox whose client has gone, until it runs: $id
 	slow ''
 }
 
+# one client's rubbish, beside an ordinary client, at a runtime that takes its time
+attacks() {
+	local i
+	stage || return
+	for i in {1..20}; do
+		cri runp "$(pod "p$i")" >/dev/null || return
+	done
+	check 'an ordinary client sees no attack' env CK_ATTACKS_RUNTIME="$d/containerd.sock" \
+		CK_TEST_SCALE="${CK_TEST_SCALE:-100}" "$build/tests/load/test-attacks"
+	sed -n 's/^.* x its answers$/    &/p' "$d/said"
+}
+
 # ---- what is not slow --------------------------------------------------------------------------
 
 # the same words through crikeepd and past it, but for crictl's own time and process
