@@ -388,6 +388,7 @@ unknown() {
 	grep -q 'waits_for_unknown = "*unknown' "$d/explained" &&
 		! grep -q 'waits_for\[' "$d/explained"
 }
+is_stopped() { grep -q '^State:.T' "/proc/$1/status"; }
 # a runtime that is slow by itself, beside processes of other pods and one that lies
 nobody_is_named() {
 	local uid=uid-of-${d##*/}
@@ -421,6 +422,16 @@ nobody_is_named() {
 		kill -STOP $$' runc --bundle "$d/bundle" &
 	others+=($!)
 	check 'a stranger calls itself runc' until_ 10 grep -q runc "/proc/$!/comm"
+	# a client of a socket that only looks like the runtime's for plugins
+	perl -MIO::Socket::UNIX -e '$server = IO::Socket::UNIX->new(Local => $ARGV[0],
+		Listen => 1) or die; $client = $server->accept; sleep 600' "$d/nri.sock" &
+	others+=($!)
+	until_ 10 test -S "$d/nri.sock" || return
+	perl -MIO::Socket::UNIX -e '$client = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die;
+		kill STOP => $$' "$d/nri.sock" &
+	others+=($!)
+	check 'somebody has a socket like it' until_ 10 is_stopped $!
+	runtime=("--runtime=unix://$d/$socket")
 	kill -STOP "${others[0]}"
 	check 'is named' until_ 10 unknown
 	over

@@ -34,8 +34,8 @@ struct search {
 	size_t suspects_n;
 	struct ck_unix_socket *sockets;
 	size_t sockets_n;
-	uint32_t *owned; /* sockets of the owner */
-	size_t owned_n;
+	uint32_t *owned, *runtimes; /* sockets of the owner, of the runtime */
+	size_t owned_n, runtimes_n;
 	struct ck_process runtime; /* pid 0: unknown */
 	uid_t user; /* of the runtime; 0 if that is unknown */
 	struct ck_culprits *ret;
@@ -452,7 +452,7 @@ static bool is_client_of_nri(const struct search *search, const struct ck_proces
 	for (size_t i = 0; i < search->sockets_n; i++) {
 		const struct ck_unix_socket *server = &search->sockets[i];
 		if (is_nri_socket(server->path) && is_among(server->peer, its, its_n) &&
-		    !is_among(server->inode, search->owned, search->owned_n))
+		    is_among(server->inode, search->runtimes, search->runtimes_n))
 			return true;
 	}
 	return false;
@@ -460,6 +460,7 @@ static bool is_client_of_nri(const struct search *search, const struct ck_proces
 
 static void judge_nri_plugins(struct search *search)
 {
+	search->runtimes_n = ck_process_sockets(search->runtime.pid, &search->runtimes);
 	for (size_t i = 0; i < search->processes_n && search->runtime.pid; i++)
 		if (ck_process_stopped(&search->processes[i]) &&
 		    is_client_of_nri(search, &search->processes[i]))
@@ -514,6 +515,7 @@ static void search_all(struct search *search)
 	free(search->processes);
 	free(search->sockets);
 	free(search->owned);
+	free(search->runtimes);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
