@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What /proc tells of processes: its lines, and this process and its children. */
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/file.h>
@@ -14,6 +15,8 @@
 #include "cache/store/file-locks.h"
 #include "src/base/clock.h"
 #include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/cli/culprit/culprit.h"
 #include "src/cli/culprit/processes.h"
 #include "src/cli/culprit/unix-sockets.h"
 #include "tests/unit/harness.h"
@@ -180,6 +183,39 @@ static void stopped(void **state)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+static bool is_in_state_d(long pid)
+{
+	struct ck_process process;
+	return ck_process_see(pid, &process) && process.state == 'D';
+}
+
+static int sleeps(void *userdata)
+{
+	(void)userdata;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	pause();
+	return 0;
+}
+
+/* The parent is in state D until its child ends or executes a program: this is no disk. */
+static void waits_for_its_child(void **state)
+{
+	static _Alignas(16) char stack[65536];
+	struct ck_waiting waiting;
+	pid_t pid = child();
+	(void)state;
+	if (!pid) {
+		clone(sleeps, stack + sizeof(stack), CLONE_VFORK | SIGCHLD, NULL);
+		_exit(0);
+	}
+	await(is_in_state_d, pid);
+	ck_process_waiting(pid, &waiting);
+	assert_int_equal(waiting.what, CK_WAITS_UNKNOWN);
+	ck_waiting_fini(&waiting);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 static bool waits_for_a_lock(long pid)
 {
 	struct ck_waiting waiting;
@@ -262,6 +298,30 @@ static void a_lock_among_many(void **state)
 	assert_int_equal(right, asked);
 }
 
+/* Somebody types them into a shell. */
+static void hints(void **state)
+{
+	struct ck_culprit culprit = { .hang = CK_HANG_DISK, .chain_n = 1 };
+	struct {
+		char path[32]; /* "": unknown */
+		const char *command;
+	} paths[] = {
+		{ "/run/Net-0.9/a_b", "'findmnt -T /run/Net-0.9/a_b'" },
+		{ "/run/$(reboot)", "'findmnt'" },
+		{ "/run/a b", "'findmnt'" },
+		{ "/run/a'b", "'findmnt'" },
+		{ "/run/a\nb", "'findmnt'" },
+		{ "", "'findmnt'" },
+	};
+	(void)state;
+	for (size_t i = 0; i < CK_COUNT(paths); i++) {
+		culprit.waiting.path = *paths[i].path ? paths[i].path : NULL;
+		char *hint = ck_culprit_hint(&culprit);
+		assert_non_null(strstr(hint, paths[i].command));
+		free(hint);
+	}
+}
+
 static bool is_among(uint32_t inode, const uint32_t *all, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -307,8 +367,10 @@ int main(void)
 		cmocka_unit_test(stat_lines),   cmocka_unit_test(lines_of_locks),
 		cmocka_unit_test(variables),    cmocka_unit_test(this_process),
 		cmocka_unit_test(files_that_others_name), cmocka_unit_test(users),
-		cmocka_unit_test(stopped),      cmocka_unit_test(a_lock),
-		cmocka_unit_test(a_lock_among_many), cmocka_unit_test(sockets),
+		cmocka_unit_test(stopped),      cmocka_unit_test(waits_for_its_child),
+		cmocka_unit_test(a_lock),
+		cmocka_unit_test(a_lock_among_many), cmocka_unit_test(hints),
+		cmocka_unit_test(sockets),
 	};
 	return CK_TEST_MAIN(tests);
 }

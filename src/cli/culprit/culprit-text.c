@@ -88,10 +88,19 @@ char *ck_culprit_text(const struct ck_culprit *culprit, uint64_t now)
 	return text;
 }
 
+/* Somebody types the hint into a shell, and another process chose the path. */
+static const char *path_for_shell(const struct ck_culprit *culprit)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789/._-";
+	const char *path = culprit->waiting.path;
+	return path && !path[strspn(path, plain)] ? path : NULL;
+}
+
 char *ck_culprit_hint(const struct ck_culprit *culprit)
 {
 	const struct ck_process *last = last_of(culprit);
-	const char *path = culprit->waiting.path;
+	const char *path = path_for_shell(culprit);
 	switch (culprit->hang) {
 	case CK_HANG_STOPPED:
 		return ck_text_format("'kill -CONT %ld' lets it go on.", last->pid);

@@ -227,6 +227,30 @@ static bool parse_call(const char *line, struct call *ret)
 		      &ret->args[4], &ret->args[5]) == 7;
 }
 
+/* Calls that wait in state D for no disk: for a child that has not executed its program yet; or
+ * they sleep, and their control group is frozen. */
+static const long no_disk[] = {
+#ifdef SYS_vfork
+	SYS_vfork,
+#endif
+#ifdef SYS_clone3
+	SYS_clone3,
+#endif
+	SYS_clone, SYS_nanosleep, SYS_clock_nanosleep, SYS_futex, SYS_ppoll, SYS_epoll_pwait,
+#ifdef SYS_poll
+	SYS_poll, SYS_epoll_wait,
+#endif
+};
+
+/* @where: the kernel's function */
+static bool may_wait_for_disk(const struct call *call, const char *where)
+{
+	for (size_t i = 0; call && i < CK_COUNT(no_disk); i++)
+		if (call->number == no_disk[i])
+			return false;
+	return strcmp(where, "__refrigerator") != 0; /* its control group is frozen */
+}
+
 static bool locks_a_file(const struct call *call)
 {
 	return call->number == SYS_flock ||
@@ -318,14 +342,14 @@ static void look_at_thread(long pid, long thread, struct ck_waiting *ret)
 		return;
 	text = ck_process_file(pid, call_path, CK_PROCESS_STAT_MAX, NULL);
 	bool called = parse_call(ck_or_empty(text), &call);
-	if (process.state == 'D')
-		ret->what = CK_WAITS_DISK;
-	else if (process.state == 'S' && called && locks_a_file(&call))
-		ret->what = CK_WAITS_LOCK;
-	if (!ret->what)
+	bool locks = process.state == 'S' && called && locks_a_file(&call);
+	if (process.state != 'D' && !locks)
 		return;
-	ret->switches = read_switches(pid, task);
 	read_where(pid, task, ret->where, sizeof(ret->where));
+	if (!locks && !may_wait_for_disk(called ? &call : NULL, ret->where))
+		return;
+	ret->what = locks ? CK_WAITS_LOCK : CK_WAITS_DISK;
+	ret->switches = read_switches(pid, task);
 	ret->path = called ? path_of(pid, &call) : NULL;
 	if (ret->path && *ret->path != '/') /* a pipe, a socket, or no path at all */
 		free(CK_TAKE(ret->path));
