@@ -296,6 +296,10 @@
 #define CK_ANCESTORS_MAX    8u      /* from a plugin to its last child: 1 to 3 */
 /* reading of a process can hang if its memory waits for a disk */
 #define CK_CULPRIT_WAIT     (2 * CK_NS_PER_S)
+/* until a process that was killed has ended, if it ever does */
+#define CK_CULPRIT_DIE      (100 * CK_NS_PER_MS)
+/* why nobody is named, in words, with the names of two processes */
+#define CK_CULPRIT_TEXT_MAX 512u
 /* in state D, in the same sleep, for so long: any read of a disk is so for less */
 #define CK_CULPRIT_LOOK     (30 * CK_NS_PER_MS)
 

@@ -16,6 +16,7 @@
 #include "src/base/clock.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/cli/culprit/apart.h"
 #include "src/cli/culprit/culprit.h"
 #include "src/cli/culprit/processes.h"
 #include "src/cli/culprit/unix-sockets.h"
@@ -211,7 +212,6 @@ static void waits_for_its_child(void **state)
 	await(is_in_state_d, pid);
 	ck_process_waiting(pid, &waiting);
 	assert_int_equal(waiting.what, CK_WAITS_UNKNOWN);
-	ck_waiting_fini(&waiting);
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
@@ -221,7 +221,6 @@ static bool waits_for_a_lock(long pid)
 	struct ck_waiting waiting;
 	ck_process_waiting(pid, &waiting);
 	bool waits = waiting.what == CK_WAITS_LOCK;
-	ck_waiting_fini(&waiting);
 	return waits;
 }
 
@@ -250,9 +249,8 @@ static void a_lock(void **state)
 	for (int i = 0; i < 2; i++) {
 		await(waits_for_a_lock, pids[i]);
 		ck_process_waiting(pids[i], &waiting);
-		assert_non_null(waiting.path);
+		assert_int_equal(*waiting.path, '/');
 		assert_string_equal(strrchr(waiting.path, '/') + 1, name);
-		ck_waiting_fini(&waiting);
 		assert_int_equal(ck_lock_keeper(pids[i]), getpid());
 	}
 	assert_int_equal(ck_lock_keeper(getpid()), 0);
@@ -302,9 +300,8 @@ static void a_lock_among_many(void **state)
 static void hints(void **state)
 {
 	struct ck_culprit culprit = { .hang = CK_HANG_DISK, .chain_n = 1 };
-	struct {
-		char path[32]; /* "": unknown */
-		const char *command;
+	static const struct {
+		const char *path, *command;
 	} paths[] = {
 		{ "/run/Net-0.9/a_b", "'findmnt -T /run/Net-0.9/a_b'" },
 		{ "/run/$(reboot)", "'findmnt'" },
@@ -315,11 +312,36 @@ static void hints(void **state)
 	};
 	(void)state;
 	for (size_t i = 0; i < CK_COUNT(paths); i++) {
-		culprit.waiting.path = *paths[i].path ? paths[i].path : NULL;
+		strcpy(culprit.waiting.path, paths[i].path);
 		char *hint = ck_culprit_hint(&culprit);
 		assert_non_null(strstr(hint, paths[i].command));
 		free(hint);
 	}
+}
+
+/* What has been told holds if no more comes. */
+static void tells_and_hangs(struct ck_apart *apart, void *userdata)
+{
+	struct ck_culprits found = { .n = 1, .all = { { .chain = { { .pid = 3 } } } } };
+	atomic_store(&apart->at, 4);
+	ck_apart_tell(apart, &found);
+	found.n = 2;
+	ck_apart_tell(apart, &found);
+	found.n = 3;
+	while (userdata)
+		pause();
+}
+
+static void looking_apart(void **state)
+{
+	struct ck_culprits found;
+	long at;
+	(void)state;
+	assert_true(ck_apart_run(tells_and_hangs, NULL, 3600 * CK_NS_PER_S, &found, &at));
+	assert_int_equal(found.n, 2);
+	assert_false(ck_apart_run(tells_and_hangs, &at, 0, &found, &at));
+	assert_false(ck_apart_run(tells_and_hangs, &at, CK_CULPRIT_LOOK, &found, &at));
+	assert_int_equal(waitpid(-1, NULL, 0), -1); /* none is left, as none waits for a disk */
 }
 
 static bool is_among(uint32_t inode, const uint32_t *all, size_t n)
@@ -370,6 +392,7 @@ int main(void)
 		cmocka_unit_test(stopped),      cmocka_unit_test(waits_for_its_child),
 		cmocka_unit_test(a_lock),
 		cmocka_unit_test(a_lock_among_many), cmocka_unit_test(hints),
+		cmocka_unit_test(looking_apart),
 		cmocka_unit_test(sockets),
 	};
 	return CK_TEST_MAIN(tests);

@@ -30,15 +30,15 @@ static void tell_waiting(const struct ck_waiting *waiting, FILE *out)
 {
 	fprintf(out, "waits in the kernel (state D%s%s) for a disk, a file system or a device",
 		*waiting->where ? ", in " : "", waiting->where);
-	if (waiting->path)
+	if (*waiting->path)
 		fprintf(out, ", at %s", waiting->path);
 }
 
 static void tell_lock(const struct ck_culprit *culprit, FILE *out)
 {
 	const struct ck_process *holder = &culprit->holder;
-	fprintf(out, "waits for a lock%s%s, ", culprit->waiting.path ? " on " : "",
-		ck_or_empty(culprit->waiting.path));
+	fprintf(out, "waits for a lock%s%s, ", *culprit->waiting.path ? " on " : "",
+		culprit->waiting.path);
 	if (!holder->pid)
 		fprintf(out, "whose holder is unknown");
 	else
@@ -94,7 +94,7 @@ static const char *path_for_shell(const struct ck_culprit *culprit)
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				    "0123456789/._-";
 	const char *path = culprit->waiting.path;
-	return path && !path[strspn(path, plain)] ? path : NULL;
+	return *path && !path[strspn(path, plain)] ? path : NULL;
 }
 
 char *ck_culprit_hint(const struct ck_culprit *culprit)
@@ -152,7 +152,7 @@ struct json_object *ck_culprit_tree(const struct ck_culprit *culprit, uint64_t n
 	ck_tree_put_bool(object, "certain", culprit->certain);
 	ck_tree_put(object, "processes", chain);
 	ck_tree_put_text(object, "kernel_function", *waiting->where ? waiting->where : NULL);
-	ck_tree_put_text(object, "path", waiting->path);
+	ck_tree_put_text(object, "path", *waiting->path ? waiting->path : NULL);
 	ck_tree_put(object, "lock_holder",
 		    culprit->holder.pid ? process_tree(&culprit->holder, now) : NULL);
 	ck_tree_put_text(object, "text", text);

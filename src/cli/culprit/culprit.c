@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The search, in a thread of its own: the kernel may make it wait. */
-#include <fcntl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "src/base/clock.h"
-#include "src/base/host-process.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/cli/culprit/apart.h"
 #include "src/cli/culprit/culprit.h"
 #include "src/cli/culprit/unix-sockets.h"
 #include "src/cli/output/text.h"
@@ -23,11 +19,14 @@ struct suspect {
 	enum ck_culprit_kind kind;
 	bool has_child; /* among the suspects of its kind */
 	bool was_there; /* before the creation, so it does not wait for its end */
+	bool judged;
+	enum ck_hang hang;
+	struct ck_waiting waiting;
 };
 
 struct search {
-	struct ck_culprit_query query;
-	_Atomic long *at; /* the process that is looked at */
+	const struct ck_culprit_query *query;
+	struct ck_apart *apart;
 	struct ck_process *processes;
 	size_t processes_n;
 	struct suspect suspects[CK_SUSPECTS_MAX];
@@ -38,7 +37,7 @@ struct search {
 	size_t owned_n, runtimes_n;
 	struct ck_process runtime; /* pid 0: unknown */
 	uid_t user; /* of the runtime; 0 if that is unknown */
-	struct ck_culprits *ret;
+	struct ck_culprits found;
 };
 
 /* ---- whose process is it? -------------------------------------------------------------------- */
@@ -63,7 +62,7 @@ static bool cni_arg_is(const char *args, const char *name, const char *value, bo
 
 static bool is_cni_of_pod(const struct search *search, long pid)
 {
-	const struct ck_culprit_query *query = &search->query;
+	const struct ck_culprit_query *query = search->query;
 	size_t len = 0;
 	CK_AUTO_FREE char *env = ck_process_file(pid, "environ", CK_PROCESS_TEXT_MAX, &len);
 	const char *args = env ? ck_process_variable(env, len, "CNI_ARGS") : NULL;
@@ -103,7 +102,7 @@ static bool is_program(const struct ck_process *process, enum ck_culprit_kind *r
 /* an argument that is one of the ids, or the path of such a bundle */
 static bool has_id(const struct search *search, const char *words, size_t len)
 {
-	const char *ids[] = { search->query.id, search->query.sandbox_id };
+	const char *ids[] = { search->query->id, search->query->sandbox_id };
 	for (size_t i = 0; i < CK_COUNT(ids); i++)
 		for (size_t at = 0; ids[i] && at < len; at += strlen(words + at) + 1)
 			if (same(words + at, ids[i]))
@@ -164,7 +163,7 @@ static bool is_bundle_of_pod(const struct search *search, long pid, const char *
 	CK_AUTO_FREE char *text = ck_process_foreign_file(pid, path, CK_BUNDLE_MAX);
 	struct json_object *bundle = text ? json_tokener_parse(text) : NULL, *annotations;
 	bool fits = json_object_object_get_ex(bundle, "annotations", &annotations) &&
-		    annotations_fit(&search->query, annotations);
+		    annotations_fit(search->query, annotations);
 	json_object_put(bundle);
 	return fits;
 }
@@ -190,19 +189,20 @@ static bool is_of_runtime(const struct search *search, long pid)
 static bool is_suspect(const struct search *search, const struct ck_process *process,
 		       enum ck_culprit_kind *ret_kind)
 {
-	if (!is_of_runtime(search, process->pid))
-		return false;
-	bool young = process->started + START_SLACK >= search->query.since;
+	bool young = process->started + START_SLACK >= search->query->since;
+	bool program = is_program(process, ret_kind);
 	size_t len = 0;
 	CK_AUTO_FREE char *words = NULL;
-	if (is_program(process, ret_kind)) {
+	if ((!program && !young) || !is_of_runtime(search, process->pid))
+		return false;
+	if (program) {
 		words = ck_process_file(process->pid, "cmdline", CK_PROCESS_TEXT_MAX, &len);
 		return words && is_on_node(process->pid) &&
 		       (has_id(search, words, len) ||
 			(young && is_bundle_of_pod(search, process->pid, words, len)));
 	}
 	*ret_kind = CK_CULPRIT_CNI_PLUGIN;
-	return young && is_cni_of_pod(search, process->pid) && is_on_node(process->pid);
+	return is_cni_of_pod(search, process->pid) && is_on_node(process->pid);
 }
 
 /* ---- suspects -------------------------------------------------------------------------------- */
@@ -220,8 +220,9 @@ static void add_suspect(struct search *search, const struct ck_process *process,
 {
 	if (search->suspects_n < CK_SUSPECTS_MAX && !find_suspect(search, process->pid))
 		search->suspects[search->suspects_n++] = (struct suspect){
-			process, kind, false,
-			process->started + START_SLACK < search->query.since
+			.process = process,
+			.kind = kind,
+			.was_there = process->started + START_SLACK < search->query->since,
 		};
 }
 
@@ -245,18 +246,6 @@ static void add_children(struct search *search)
 		if (parent)
 			parent->has_child = true;
 	}
-}
-
-static void find_suspects(struct search *search)
-{
-	search->processes_n = ck_processes_list(&search->processes);
-	for (size_t i = 0; i < search->processes_n; i++) {
-		enum ck_culprit_kind kind;
-		atomic_store(search->at, search->processes[i].pid);
-		if (is_suspect(search, &search->processes[i], &kind))
-			add_suspect(search, &search->processes[i], kind);
-	}
-	add_children(search);
 }
 
 /* ---- the runtime ----------------------------------------------------------------------------- */
@@ -299,16 +288,16 @@ static void find_runtime(struct search *search)
 {
 	static const char scheme[] = "unix://";
 	struct ck_process owner;
-	const char *endpoint = search->query.endpoint, *path;
+	const char *endpoint = search->query->endpoint, *path;
 	long pid = 0;
 	search->sockets_n = ck_unix_sockets_list(&search->sockets);
-	search->owned_n = ck_process_sockets(search->query.owner, &search->owned);
+	search->owned_n = ck_process_sockets(search->query->owner, &search->owned);
 	path = upstream_of_owner(search);
 	if (endpoint)
 		path = strncmp(endpoint, scheme, strlen(scheme)) == 0 ? endpoint + strlen(scheme)
 								      : endpoint;
 	pid = path ? ck_unix_server(path) : 0;
-	if (!pid && !path && ck_process_see(search->query.owner, &owner) &&
+	if (!pid && !path && ck_process_see(search->query->owner, &owner) &&
 	    strcmp(owner.name, "crikeepd") != 0)
 		pid = owner.pid; /* it has the library */
 	set_runtime(search, pid);
@@ -324,7 +313,7 @@ static void guess_runtime(struct search *search)
 		    !find_suspect(search, search->suspects[i].process->parent))
 			set_runtime(search, search->suspects[i].process->parent);
 	for (size_t i = 0; i < CK_COUNT(usual); i++)
-		if (!search->runtime.pid && !search->query.owner)
+		if (!search->runtime.pid && !search->query->owner)
 			set_runtime(search, ck_unix_server(usual[i]));
 }
 
@@ -351,10 +340,8 @@ static bool stays_in_disk(long pid, struct ck_waiting *waiting)
 		return false;
 	nanosleep(&pause, NULL);
 	ck_process_waiting(pid, &again);
-	bool stays = again.what == CK_WAITS_DISK && again.thread == waiting->thread &&
-		     again.switches == waiting->switches;
-	ck_waiting_fini(&again);
-	return stays;
+	return again.what == CK_WAITS_DISK && again.thread == waiting->thread &&
+	       again.switches == waiting->switches;
 }
 
 static enum ck_hang hang_of(const struct ck_process *process, struct ck_waiting *waiting)
@@ -367,7 +354,6 @@ static enum ck_hang hang_of(const struct ck_process *process, struct ck_waiting 
 		return CK_HANG_DISK;
 	if (waiting->what == CK_WAITS_LOCK)
 		return CK_HANG_LOCK;
-	ck_waiting_fini(waiting);
 	*waiting = (struct ck_waiting){ 0 };
 	return CK_HANG_RUNS;
 }
@@ -406,31 +392,67 @@ static bool is_at_work(struct search *search, const struct suspect *suspect)
 	       !is_left_over(search, suspect);
 }
 
-static void judge_suspects(struct search *search)
+static void name_suspect(struct search *search, const struct suspect *suspect)
 {
-	enum ck_hang hangs[CK_SUSPECTS_MAX], worst = CK_HANG_RUNS;
-	struct ck_waiting waiting[CK_SUSPECTS_MAX];
-	for (size_t i = 0; i < search->suspects_n; i++) {
-		atomic_store(search->at, search->suspects[i].process->pid);
-		hangs[i] = hang_of(search->suspects[i].process, &waiting[i]);
-		worst = hangs[i] < worst ? hangs[i] : worst;
-	}
+	struct ck_culprit *culprit =
+		add(&search->found, suspect->kind, suspect->hang, suspect->process);
+	if (!culprit)
+		return;
+	set_chain(search, suspect, culprit);
+	culprit->certain = !is_left_over(search, suspect);
+	culprit->waiting = suspect->waiting;
+	if (suspect->hang == CK_HANG_LOCK &&
+	    !ck_process_see(ck_lock_keeper(suspect->process->pid), &culprit->holder))
+		culprit->holder = (struct ck_process){ 0 };
+}
+
+/* the runtime if it is stopped, and those who hang worst. @all: of all suspects, else of those who
+ * have been judged so far, of whom nobody is blamed who runs */
+static void name_worst(struct search *search, bool all)
+{
+	enum ck_hang worst = CK_HANG_RUNS;
+	search->found = (struct ck_culprits){ 0 };
+	if (search->runtime.pid && ck_process_stopped(&search->runtime))
+		add(&search->found, CK_CULPRIT_RUNTIME, CK_HANG_STOPPED, &search->runtime);
+	for (size_t i = 0; i < search->suspects_n; i++)
+		if (search->suspects[i].judged && search->suspects[i].hang < worst)
+			worst = search->suspects[i].hang;
 	for (size_t i = 0; i < search->suspects_n; i++) {
 		const struct suspect *suspect = &search->suspects[i];
-		struct ck_culprit *culprit = NULL;
-		if (hangs[i] == worst && (worst != CK_HANG_RUNS || is_at_work(search, suspect)))
-			culprit = add(search->ret, suspect->kind, worst, suspect->process);
-		if (!culprit) {
-			ck_waiting_fini(&waiting[i]);
-			continue;
-		}
-		set_chain(search, suspect, culprit);
-		culprit->certain = !is_left_over(search, suspect);
-		culprit->waiting = waiting[i];
-		if (worst == CK_HANG_LOCK &&
-		    !ck_process_see(ck_lock_keeper(suspect->process->pid), &culprit->holder))
-			culprit->holder = (struct ck_process){ 0 };
+		if (suspect->judged && suspect->hang == worst &&
+		    (worst != CK_HANG_RUNS || (all && is_at_work(search, suspect))))
+			name_suspect(search, suspect);
 	}
+	ck_apart_tell(search->apart, &search->found);
+}
+
+static void judge_suspects(struct search *search)
+{
+	for (size_t i = 0; i < search->suspects_n; i++) {
+		struct suspect *suspect = &search->suspects[i];
+		if (suspect->judged)
+			continue;
+		atomic_store(&search->apart->at, suspect->process->pid);
+		suspect->hang = hang_of(suspect->process, &suspect->waiting);
+		suspect->judged = true;
+		if (suspect->hang != CK_HANG_RUNS)
+			name_worst(search, false);
+	}
+}
+
+/* Each one is judged at once: the look at the next one may not end. */
+static void find_suspects(struct search *search)
+{
+	search->processes_n = ck_processes_list(&search->processes);
+	for (size_t i = 0; i < search->processes_n; i++) {
+		enum ck_culprit_kind kind;
+		atomic_store(&search->apart->at, search->processes[i].pid);
+		if (is_suspect(search, &search->processes[i], &kind))
+			add_suspect(search, &search->processes[i], kind);
+		judge_suspects(search);
+	}
+	add_children(search);
+	judge_suspects(search);
 }
 
 /* NRI's own is /var/run/nri/nri.sock */
@@ -464,7 +486,7 @@ static void judge_nri_plugins(struct search *search)
 	for (size_t i = 0; i < search->processes_n && search->runtime.pid; i++)
 		if (ck_process_stopped(&search->processes[i]) &&
 		    is_client_of_nri(search, &search->processes[i]))
-			add(search->ret, CK_CULPRIT_NRI_PLUGIN, CK_HANG_STOPPED,
+			add(&search->found, CK_CULPRIT_NRI_PLUGIN, CK_HANG_STOPPED,
 			    &search->processes[i]);
 }
 
@@ -473,18 +495,16 @@ static void judge_runtime_threads(struct search *search)
 {
 	struct ck_waiting waiting;
 	enum ck_hang hang = hang_of(&search->runtime, &waiting);
-	if (hang == CK_HANG_DISK || hang == CK_HANG_LOCK) {
-		struct ck_culprit *culprit =
-			add(search->ret, CK_CULPRIT_RUNTIME, hang, &search->runtime);
-		const char *id = search->query.id;
-		culprit->certain = id && waiting.path && strstr(waiting.path, id);
-		culprit->waiting = waiting;
+	if (hang != CK_HANG_DISK && hang != CK_HANG_LOCK)
 		return;
-	}
-	ck_waiting_fini(&waiting);
+	struct ck_culprit *culprit =
+		add(&search->found, CK_CULPRIT_RUNTIME, hang, &search->runtime);
+	const char *id = search->query->id;
+	culprit->certain = id && strstr(waiting.path, id);
+	culprit->waiting = waiting;
 }
 
-static char *why_unknown(const struct search *search)
+static void tell_why_unknown(struct search *search)
 {
 	const struct ck_process *runtime = &search->runtime;
 	CK_AUTO_FREE char *state =
@@ -493,156 +513,94 @@ static char *why_unknown(const struct search *search)
 					      "cannot be seen here. Its log may tell",
 					      runtime->name, runtime->pid)
 			     : ck_must(ck_strdup("the runtime's process was not found"));
-	return ck_text_format("unknown. No CNI plugin, runc, crun, conmon or shim is busy with it, "
-			      "and %s.",
-			      state);
+	snprintf(search->found.unknown, sizeof(search->found.unknown),
+		 "unknown. No CNI plugin, runc, crun, conmon or shim is busy with it, and %s.",
+		 state);
 }
 
-static void search_all(struct search *search)
+static void search_all(struct ck_apart *apart, void *userdata)
 {
+	struct search *search = ck_must(CK_NEW(struct search));
+	search->query = userdata;
+	search->apart = apart;
 	find_runtime(search);
+	name_worst(search, false);
 	find_suspects(search);
 	guess_runtime(search);
-	if (search->runtime.pid && ck_process_stopped(&search->runtime))
-		add(search->ret, CK_CULPRIT_RUNTIME, CK_HANG_STOPPED, &search->runtime);
-	judge_suspects(search);
-	if (!search->ret->n)
+	name_worst(search, true);
+	if (!search->found.n)
 		judge_nri_plugins(search);
-	if (!search->ret->n && search->runtime.pid)
+	if (!search->found.n && search->runtime.pid) {
+		atomic_store(&apart->at, search->runtime.pid);
 		judge_runtime_threads(search);
-	if (!search->ret->n)
-		search->ret->unknown = why_unknown(search);
+	}
+	if (!search->found.n)
+		tell_why_unknown(search);
+	ck_apart_tell(apart, &search->found);
 	free(search->processes);
 	free(search->sockets);
 	free(search->owned);
 	free(search->runtimes);
-}
-
-/* ---- the thread ------------------------------------------------------------------------------ */
-
-struct job {
-	pthread_mutex_t lock;
-	pthread_cond_t over;
-	bool done;
-	struct ck_culprit_query query; /* its texts are the job's */
-	_Atomic long at;
-	struct ck_culprits found;
-};
-
-static void *run(void *userdata)
-{
-	struct job *job = userdata;
-	struct search *search = ck_must(CK_NEW(struct search));
-	search->query = job->query;
-	search->at = &job->at;
-	search->ret = &job->found;
-	search_all(search);
 	free(search);
-	pthread_mutex_lock(&job->lock);
-	job->done = true;
-	pthread_cond_signal(&job->over);
-	pthread_mutex_unlock(&job->lock);
-	return NULL;
 }
 
-static char *copy(const char *s)
-{
-	return s ? ck_must(ck_strdup(s)) : NULL;
-}
+/* ---- in a child process ---------------------------------------------------------------------- */
 
-static struct job *new_job(const struct ck_culprit_query *query)
+static void look(void (*work)(struct ck_apart *apart, void *userdata), void *userdata,
+		 struct ck_culprits *ret)
 {
-	struct job *job = ck_must(CK_NEW(struct job));
-	pthread_condattr_t attr;
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_mutex_init(&job->lock, NULL);
-	pthread_cond_init(&job->over, &attr);
-	pthread_condattr_destroy(&attr);
-	job->query = *query;
-	job->query.pod_namespace = copy(query->pod_namespace);
-	job->query.pod = copy(query->pod);
-	job->query.uid = copy(query->uid);
-	job->query.container = copy(query->container);
-	job->query.sandbox_id = copy(query->sandbox_id);
-	job->query.id = copy(query->id);
-	job->query.endpoint = copy(query->endpoint);
-	return job;
-}
-
-static void free_job(struct job *job)
-{
-	const char *texts[] = { job->query.pod_namespace, job->query.pod, job->query.uid,
-				job->query.container, job->query.sandbox_id, job->query.id,
-				job->query.endpoint };
-	for (size_t i = 0; i < CK_COUNT(texts); i++)
-		free((void *)(uintptr_t)texts[i]);
-	pthread_cond_destroy(&job->over);
-	pthread_mutex_destroy(&job->lock);
-	free(job);
-}
-
-static bool await(struct job *job)
-{
-	uint64_t end = ck_clock_ns(CLOCK_MONOTONIC) + CK_CULPRIT_WAIT;
-	struct timespec until = { (time_t)(end / CK_NS_PER_S), (long)(end % CK_NS_PER_S) };
-	int r = 0;
-	pthread_mutex_lock(&job->lock);
-	while (!job->done && r == 0)
-		r = pthread_cond_timedwait(&job->over, &job->lock, &until);
-	bool done = job->done;
-	pthread_mutex_unlock(&job->lock);
-	return done;
+	struct ck_process process;
+	long at;
+	if (ck_apart_run(work, userdata, CK_CULPRIT_WAIT, ret, &at) || ret->n || *ret->unknown)
+		return;
+	snprintf(ret->unknown, sizeof(ret->unknown),
+		 "unknown. Process %ld (%s) cannot be looked at: that does not end, as when its "
+		 "memory waits for a disk.",
+		 at, ck_process_see(at, &process) ? process.name : "?");
 }
 
 void ck_culprits_find(const struct ck_culprit_query *query, struct ck_culprits *ret)
 {
-	pthread_t thread;
+	struct ck_culprit_query copy = *query;
+	if (!geteuid()) {
+		look(search_all, &copy, ret);
+		return;
+	}
 	*ret = (struct ck_culprits){ 0 };
-	if (geteuid()) {
-		ret->unknown = ck_must(ck_strdup("unknown: only root can look at the processes of "
-						 "the runtime."));
-		return;
-	}
-	struct job *job = new_job(query);
-	if (ck_thread_start(&thread, run, job))
-		ck_text_nomem();
-	if (await(job)) {
-		pthread_join(thread, NULL);
-		*ret = job->found;
-		free_job(job);
-		return;
-	}
-	pthread_detach(thread); /* what it has is left to it */
-	long at = atomic_load(&job->at);
-	struct ck_process process;
-	bool seen = ck_process_see(at, &process);
-	ret->unknown = ck_text_format("unknown. Process %ld (%s) cannot be looked at: that does "
-				      "not end, as when its memory waits for a disk.",
-				      at, seen ? process.name : "?");
+	snprintf(ret->unknown, sizeof(ret->unknown),
+		 "unknown: only root can look at the processes of the runtime.");
 }
 
-void ck_culprits_plugin(const char *name, long pid, bool overdue, struct ck_culprits *ret)
+struct plugins {
+	const struct ck_culprit_plugin *all;
+	size_t n;
+};
+
+static void judge_plugins(struct ck_apart *apart, void *userdata)
 {
-	struct ck_process process;
-	struct ck_waiting waiting = { 0 };
-	struct ck_culprit *culprit = NULL;
-	if (!ck_process_see(pid, &process))
-		process = (struct ck_process){ .pid = pid };
-	snprintf(process.name, sizeof(process.name), "%s", name);
-	enum ck_hang hang = hang_of(&process, &waiting);
-	if (overdue || hang < CK_HANG_LOCK)
-		culprit = add(ret, CK_CULPRIT_NRI_PLUGIN, hang, &process);
-	if (culprit)
-		culprit->waiting = waiting;
-	else
-		ck_waiting_fini(&waiting);
+	const struct plugins *plugins = userdata;
+	struct ck_culprits found = { 0 };
+	for (size_t i = 0; i < plugins->n; i++) {
+		const struct ck_culprit_plugin *plugin = &plugins->all[i];
+		struct ck_process process;
+		struct ck_waiting waiting;
+		struct ck_culprit *culprit = NULL;
+		atomic_store(&apart->at, plugin->pid);
+		if (!ck_process_see(plugin->pid, &process))
+			process = (struct ck_process){ .pid = plugin->pid };
+		snprintf(process.name, sizeof(process.name), "%s", plugin->name);
+		enum ck_hang hang = hang_of(&process, &waiting);
+		if (plugin->overdue || hang < CK_HANG_LOCK)
+			culprit = add(&found, CK_CULPRIT_NRI_PLUGIN, hang, &process);
+		if (culprit)
+			culprit->waiting = waiting;
+		ck_apart_tell(apart, &found);
+	}
 }
 
-void ck_culprits_fini(struct ck_culprits *culprits)
+void ck_culprits_plugins(const struct ck_culprit_plugin *plugins, size_t n,
+			 struct ck_culprits *ret)
 {
-	for (size_t i = 0; i < culprits->n; i++)
-		ck_waiting_fini(&culprits->all[i].waiting);
-	free(culprits->unknown);
-	*culprits = (struct ck_culprits){ 0 };
+	struct plugins all = { plugins, n };
+	look(judge_plugins, &all, ret);
 }

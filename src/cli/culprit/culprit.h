@@ -50,7 +50,7 @@ struct ck_culprit {
 struct ck_culprits {
 	struct ck_culprit all[CK_CULPRITS_MAX];
 	size_t n;
-	char *unknown; /* why nobody is named; NULL: somebody is */
+	char unknown[CK_CULPRIT_TEXT_MAX]; /* why nobody is named; "": somebody is */
 };
 
 struct ck_culprit_query { /* NULL: unknown */
@@ -62,13 +62,19 @@ struct ck_culprit_query { /* NULL: unknown */
 	long owner;                  /* who owns the database and lives; 0: nobody */
 };
 
-/* ck_culprits_find - takes at most CK_CULPRIT_WAIT. ck_culprits_fini() */
+/* ck_culprits_find - takes at most CK_CULPRIT_WAIT, and little more. What was found by then that
+ * does not only run is named */
 void ck_culprits_find(const struct ck_culprit_query *query, struct ck_culprits *ret);
-void ck_culprits_fini(struct ck_culprits *culprits);
 
-/* ck_culprits_plugin - a plugin of the owner, which owes an answer if it is @overdue. It is added
- * if it does, or if it is stopped or waits for a disk */
-void ck_culprits_plugin(const char *name, long pid, bool overdue, struct ck_culprits *ret);
+struct ck_culprit_plugin { /* of the owner */
+	const char *name;
+	long pid;
+	bool overdue; /* it owes an answer */
+};
+/* ck_culprits_plugins - those of @n that are overdue, or stopped, or wait for a disk; in the same
+ * time */
+void ck_culprits_plugins(const struct ck_culprit_plugin *plugins, size_t n,
+			 struct ck_culprits *ret);
 
 /* ck_culprit_text - one sentence or two that begin with the subject. @now: CLOCK_BOOTTIME. free()
  */

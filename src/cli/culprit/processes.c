@@ -334,7 +334,7 @@ static void look_at_thread(long pid, long thread, struct ck_waiting *ret)
 	CK_AUTO_FREE char *stat_path = ck_text_format("%s/stat", task);
 	CK_AUTO_FREE char *call_path = ck_text_format("%s/syscall", task);
 	CK_AUTO_FREE char *line = ck_process_file(pid, stat_path, CK_PROCESS_STAT_MAX, NULL);
-	CK_AUTO_FREE char *text = NULL;
+	CK_AUTO_FREE char *text = NULL, *path = NULL;
 	struct ck_process process;
 	struct call call;
 	*ret = (struct ck_waiting){ .thread = thread };
@@ -350,9 +350,10 @@ static void look_at_thread(long pid, long thread, struct ck_waiting *ret)
 		return;
 	ret->what = locks ? CK_WAITS_LOCK : CK_WAITS_DISK;
 	ret->switches = read_switches(pid, task);
-	ret->path = called ? path_of(pid, &call) : NULL;
-	if (ret->path && *ret->path != '/') /* a pipe, a socket, or no path at all */
-		free(CK_TAKE(ret->path));
+	path = called ? path_of(pid, &call) : NULL;
+	/* else a pipe, a socket, or no path at all */
+	if (path && *path == '/' && strlen(path) < sizeof(ret->path))
+		strcpy(ret->path, path);
 }
 
 void ck_process_waiting(long pid, struct ck_waiting *ret)
@@ -368,22 +369,13 @@ void ck_process_waiting(long pid, struct ck_waiting *ret)
 			continue;
 		n++;
 		look_at_thread(pid, thread, &waiting);
-		if (waiting.what && (!ret->what || waiting.what == CK_WAITS_DISK)) {
-			ck_waiting_fini(ret);
+		if (waiting.what && (!ret->what || waiting.what == CK_WAITS_DISK))
 			*ret = waiting;
-		} else {
-			ck_waiting_fini(&waiting);
-		}
 		if (ret->what == CK_WAITS_DISK)
 			break;
 	}
 	if (dir)
 		closedir(dir);
-}
-
-void ck_waiting_fini(struct ck_waiting *waiting)
-{
-	free(CK_TAKE(waiting->path));
 }
 
 /* ---- locks ----------------------------------------------------------------------------------- */

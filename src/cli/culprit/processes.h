@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "src/base/limits.h"
+
 struct ck_process {
 	long pid, parent;
 	char name[64];
@@ -32,7 +34,7 @@ size_t ck_processes_list(struct ck_process **ret);
  * be read. free() */
 char *ck_process_file(long pid, const char *name, size_t max, size_t *ret_len);
 /* ck_process_foreign_file - the same of a file whose name somebody else has chosen: "root/NAME" or
- * "cwd/NAME". NULL: also if it is no regular file, a link at its end, or longer than @max. free() */
+ * "cwd/NAME". NULL: also if it is no regular file, but a link, say, or longer than @max. free() */
 char *ck_process_foreign_file(long pid, const char *name, size_t max);
 bool ck_process_users(long pid, uid_t *ret_real, uid_t *ret_effective);
 /* ck_process_link - where /proc/PID/NAME points to; NULL: unknown. free() */
@@ -51,14 +53,12 @@ enum ck_waits {
 struct ck_waiting {
 	enum ck_waits what;
 	char where[64]; /* the kernel's function; "": unknown */
-	char *path;     /* of the file that its system call names; NULL: unknown */
+	char path[CK_PATH_MAX]; /* of the file that its system call names; "": unknown */
 	long thread;
 	uint64_t switches; /* how often the thread has gone to sleep */
 };
-/* ck_process_waiting - what the thread waits for that waits in state D or for a lock; if there is
- * none, the first one. Call ck_waiting_fini() */
+/* ck_process_waiting - what the thread waits for that waits in state D or for a lock */
 void ck_process_waiting(long pid, struct ck_waiting *ret);
-void ck_waiting_fini(struct ck_waiting *waiting);
 /* ck_lock_keeper - the process that holds the lock for which @pid waits; 0: unknown */
 long ck_lock_keeper(long pid);
 #endif

@@ -618,7 +618,7 @@ static void tell_whom(const struct ck_look *look, const struct ck_culprits *culp
 		CK_AUTO_FREE char *whole = ck_text_format("Waits for: %s", text);
 		ck_print_folded(stdout, whole, 2, width);
 	}
-	if (culprits->unknown) {
+	if (*culprits->unknown) {
 		CK_AUTO_FREE char *whole = ck_text_format("Waits for: %s", culprits->unknown);
 		ck_print_folded(stdout, whole, 2, width);
 	}
@@ -661,7 +661,8 @@ static struct json_object *explain_to_machines(const struct ck_look *look, const
 	for (size_t i = 0; i < culprits->n; i++)
 		ck_tree_add(array, ck_culprit_tree(&culprits->all[i], look->now));
 	ck_tree_put(object, "waits_for", array);
-	ck_tree_put_text(object, "waits_for_unknown", culprits->unknown);
+	ck_tree_put_text(object, "waits_for_unknown",
+			 *culprits->unknown ? culprits->unknown : NULL);
 	return object;
 }
 
@@ -696,7 +697,6 @@ static void explain_rows(const struct ck_look *look, const bool *match, const ch
 			ck_tree_add(array, explain_to_machines(look, row, &culprits));
 		else
 			explain_to_people(look, row, &culprits);
-		ck_culprits_fini(&culprits);
 	}
 }
 

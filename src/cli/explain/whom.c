@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <string.h>
 
 #include "hooks/status-file.h"
@@ -44,17 +45,23 @@ static void find_plugins(const struct ck_look *look, struct ck_culprits *ret)
 		ck_status_free(status);
 		return;
 	}
+	CK_AUTO_FREE struct ck_culprit_plugin *connected = NULL;
+	size_t n = 0;
 	for (size_t i = 0; i < status->n; i++) {
 		const struct ck_nri_plugin *plugin = &status->plugins[i];
-		bool connected = strcmp(plugin->state, CK_STATUS_ABSENT) != 0 &&
-				 strcmp(plugin->state, CK_STATUS_GONE) != 0;
-		if (connected)
-			ck_culprits_plugin(plugin->name, plugin->pid,
-					   strcmp(plugin->state, "overdue") == 0, ret);
+		if (strcmp(plugin->state, CK_STATUS_ABSENT) == 0 ||
+		    strcmp(plugin->state, CK_STATUS_GONE) == 0)
+			continue;
+		connected = ck_must(ck_grown(connected, n, sizeof(*connected)));
+		connected[n++] = (struct ck_culprit_plugin){
+			plugin->name, plugin->pid, strcmp(plugin->state, "overdue") == 0
+		};
 	}
+	ck_culprits_plugins(connected, n, ret);
 	ck_status_free(status);
-	if (!ret->n)
-		ret->unknown = ck_must(ck_strdup("unknown. No plugin is overdue or stopped."));
+	if (!ret->n && !*ret->unknown)
+		snprintf(ret->unknown, sizeof(ret->unknown),
+			 "unknown. No plugin is overdue or stopped.");
 }
 
 void ck_whom_find(const struct ck_look *look, const struct ck_row *row, const char *endpoint,
@@ -88,8 +95,8 @@ void ck_whom_find(const struct ck_look *look, const struct ck_row *row, const ch
 	/* else its end may have come without being noticed */
 	bool goes_on = row->state == CK_STATE_CREATING && reader->owner_alive &&
 		       !ck_owner_frozen(reader, &owner);
-	if (!goes_on && ret->unknown)
-		ck_culprits_fini(ret);
+	if (!goes_on && *ret->unknown)
+		*ret = (struct ck_culprits){ 0 };
 }
 
 int ck_whom_callers(const struct ck_look *look, const struct ck_row *row,

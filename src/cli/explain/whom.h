@@ -6,7 +6,7 @@
 #include "src/cli/select-entries.h"
 
 /* ck_whom_find - @endpoint: of the runtime; NULL: it is found. Nobody is looked for if nothing is
- * under way: then @ret has neither a culprit nor a reason. ck_culprits_fini() */
+ * under way: then @ret has neither a culprit nor a reason */
 void ck_whom_find(const struct ck_look *look, const struct ck_row *row, const char *endpoint,
 		  struct ck_culprits *ret);
 /* ck_whom_callers - how many wait now for what is being created, as the history tells; -1: it does
