@@ -192,7 +192,8 @@ check-valgrind:
 
 # in a make of its own, because `check` would build every test first
 check-real: all
-	+@$(MAKE) $(AM_MAKEFLAGS) tests/real/merge $(mutated_programs)
+	+@$(MAKE) $(AM_MAKEFLAGS) tests/real/merge $(mutated_programs) \
+		$(filter %/test-attacks,$(programs_under_test))
 	+@CK_TEST_LIMIT=600 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(real_scripts)' \
 		check_PROGRAMS= check_LTLIBRARIES=
 

@@ -13,7 +13,7 @@
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
-scenarios='plain_use every_spelling every_spelling_newest offered_sandbox late_sandbox
+scenarios='attacks plain_use every_spelling every_spelling_newest offered_sandbox late_sandbox
 	waiting_sandbox next_attempt next_attempt_early
 	unwanted_sandbox evicted_by_hand full_disk late_container next_container_attempt
 	unwanted_container late_start stopped_while_starting killed_while_starting repeated_teardown
