@@ -210,6 +210,7 @@ static void print_runtime(const struct ck_health *health)
 		print_fact("Runtime", "not connected");
 		break;
 	case CK_RUNTIME_UNREACHABLE:
+	case CK_RUNTIME_UNTOLD:
 		print_fact("Runtime", "connected");
 		break;
 	case CK_RUNTIME_UNKNOWN:
@@ -226,6 +227,11 @@ static void print_calls(const struct ck_health *health)
 			   ck_text_span(health->oldest_call, span));
 	else if (health->metrics)
 		print_fact("Calls", "all are answered");
+	if (health->metrics && health->refused)
+		print_fact("Refused",
+			   "%" PRIu64 " connection%s of users who are not in allow_uids; the log "
+			   "names them",
+			   health->refused, health->refused == 1 ? "" : "s");
 }
 
 static const char *size_or(int64_t bytes, const char *none, char *buf)
@@ -247,6 +253,12 @@ static void print_state_dir(const struct ck_health *health)
 		   size_or(health->database, "none", db), size_or(health->wal, "none", wal),
 		   size_or(health->space, "unknown", space),
 		   health->degraded ? "; it cannot be written" : "");
+	if (health->look.reader && health->look.reader->counters.set_aside)
+		print_fact("Set aside",
+			   "%" PRIu64 " damaged database%s (crikeep.db.damaged-*): what was kept "
+			   "in it is lost",
+			   health->look.reader->counters.set_aside,
+			   health->look.reader->counters.set_aside == 1 ? "" : "s");
 	if (health->database >= 0)
 		print_fact("Key", "%s", key_word(health));
 }
@@ -336,6 +348,9 @@ static struct json_object *owner_tree(const struct ck_health *health)
 	ck_tree_put_text(object, "name", health->seen ? health->process.name : NULL);
 	ck_tree_put_known(object, "pid", health->pid);
 	ck_tree_put_text(object, "version", *health->version ? health->version : NULL);
+	ck_tree_put(object, "refused", NULL);
+	if (health->metrics)
+		ck_tree_put_count(object, "refused", health->refused);
 	ck_tree_put(object, "started_at", NULL);
 	if (health->seen)
 		ck_tree_put_time(object, "started_at",
@@ -346,7 +361,8 @@ static struct json_object *owner_tree(const struct ck_health *health)
 static struct json_object *runtime_tree(const struct ck_health *health)
 {
 	static const char *const words[] = { "unknown", "answers",      "silent",
-					     "failing", "disconnected", "unreachable" };
+					     "failing", "disconnected", "unreachable",
+					     "untold" };
 	struct json_object *object = ck_tree_object();
 	ck_tree_put_text(object, "state", words[health->runtime]);
 	ck_tree_put_text(object, "endpoint", health->endpoint);
@@ -372,6 +388,9 @@ static struct json_object *database_tree(const struct ck_health *health)
 	put_size(object, "bytes", health->database);
 	put_size(object, "log_bytes", health->wal);
 	put_size(object, "free_bytes", health->space);
+	ck_tree_put(object, "set_aside", NULL);
+	if (health->look.reader)
+		ck_tree_put_count(object, "set_aside", health->look.reader->counters.set_aside);
 	ck_tree_put(object, "written_at", NULL);
 	if (health->written)
 		ck_tree_put_time(object, "written_at", health->written);

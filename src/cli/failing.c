@@ -18,7 +18,7 @@ bool ck_what_is_problem(enum ck_what what)
 /* -1: it failed; 1: it succeeded; 0: neither */
 static int outcome(const struct ck_history_row *line)
 {
-	if (line->what == CK_WHAT_FAILED)
+	if (line->what == CK_WHAT_FAILED || line->what == CK_WHAT_REFUSED)
 		return -1;
 	return line->what == CK_WHAT_MOVED &&
 	       (line->to == CK_STATE_KEPT || line->to == CK_STATE_COMMITTING ||
@@ -37,6 +37,7 @@ static char *without_attempt(const char *who)
 
 struct known { /* a name whose last outcome is known */
 	struct ck_failing failing;
+	uint64_t entry; /* of the oldest failure: a plugin refuses what had succeeded before */
 	bool over; /* older failures do not count */
 	UT_hash_handle hh;
 };
@@ -52,8 +53,11 @@ static void read_line(struct known **known, const struct ck_history_row *line, i
 		it->failing = (struct ck_failing){ .who = CK_TAKE(who), .last = line };
 		HASH_ADD_KEYPTR(hh, *known, it->failing.who, len, it);
 	}
+	if (how > 0 && it->entry == line->entry)
+		return;
 	it->over = it->over || how > 0;
 	it->failing.n += !it->over;
+	it->entry = line->entry;
 }
 
 static bool is_recent(const struct ck_look *look, const struct ck_history_row *line,
@@ -98,6 +102,7 @@ void ck_failings_fini(struct ck_failings *failings)
 char *ck_failing_text(const struct ck_look *look, const struct ck_failing *failing)
 {
 	const struct ck_history_row *last = failing->last;
+	const char *code = last->grpc ? ck_grpc_name(last->grpc) : ck_what_text(last->what);
 	char span[CK_TEXT_SPAN], times[48] = "", ago[CK_TEXT_SPAN + 32] = "";
 	if (failing->n > 1)
 		snprintf(times, sizeof(times), " %zu times in a row", failing->n);
@@ -105,6 +110,6 @@ char *ck_failing_text(const struct ck_look *look, const struct ck_failing *faili
 		snprintf(ago, sizeof(ago), "%s%s ago", failing->n > 1 ? ", most recently " : " ",
 			 ck_text_span(ck_look_ago(look, last->at), span));
 	return ck_text_format("Creating %s failed%s%s: %s%s%s.", failing->who, times, ago,
-			      ck_grpc_name(last->grpc), last->detail ? ": " : "",
+			      code, last->detail ? ": " : "",
 			      last->detail ? last->detail : "");
 }

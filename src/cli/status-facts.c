@@ -102,6 +102,11 @@ static void read_metrics(struct ck_health *health, const struct ck_bytes *text)
 			 (int)strcspn(version, "\""), version);
 	health->up = ck_daemon_metrics_value(text, "crikeepd_upstream_up") > 0 ||
 		     ck_daemon_metrics_value(text, "crikeepd_upstream_silent_seconds") > 0;
+	/* an older crikeepd does not tell */
+	health->serving = !ck_daemon_metrics_find(text, "crikeepd_serving ") ||
+			  ck_daemon_metrics_value(text, "crikeepd_serving") > 0;
+	health->refused =
+		(uint64_t)ck_daemon_metrics_value(text, "crikeepd_clients_refused_total");
 	health->connects =
 		(uint64_t)ck_daemon_metrics_value(text, "crikeepd_upstream_connects_total");
 	health->failures =
@@ -189,6 +194,10 @@ static void ask_runtime(struct ck_health *health)
 			 health->metrics_path);
 		return;
 	}
+	if (health->metrics && health->up && !health->serving) {
+		health->runtime = CK_RUNTIME_UNTOLD;
+		return;
+	}
 	if (ck_client_new(health->endpoint, &client, &err) >= 0 &&
 	    ck_client_dial(client, &err) >= 0) {
 		ask_version(health, client);
@@ -209,7 +218,8 @@ int ck_health_take(struct ck_health *health)
 {
 	struct ck_error *err = &health->read_err;
 	look_at_owner(health);
-	health->read = ck_look_try(&health->look, CK_READ_ROWS | CK_READ_HISTORY, err);
+	health->read = ck_look_try(&health->look,
+				   CK_READ_ROWS | CK_READ_HISTORY | CK_READ_COUNTERS, err);
 	if (health->read < 0 && (err->sys == EACCES || err->sys == EPERM))
 		return -CK_EIO;
 	look_at_files(health);

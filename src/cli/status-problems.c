@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is wrong, and what to do next. Only what is certain is a problem: a slow creation is one
  * only when most would have ended long ago. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -66,7 +67,8 @@ static void judge_owner(const struct ck_health *health, struct ck_problems *prob
 	case CK_OWNER_STOPPED:
 		add(problems, "owner_stopped", 0,
 		    HINT("'systemctl start crikeepd', or start the runtime that has libcrikeep. "
-			 "'journalctl -u crikeepd' tells why it ended."),
+			 "'journalctl -u crikeepd' tells why it ended, and 'crikeep doctor' what "
+			 "keeps it from starting."),
 		    "No owner is running (crikeepd, or a runtime with libcrikeep): no late result "
 		    "is kept or handed over, and nothing is hidden from the kubelet.");
 		break;
@@ -96,8 +98,8 @@ static void judge_runtime(const struct ck_health *health, struct ck_problems *pr
 		break;
 	case CK_RUNTIME_SILENT:
 		add(problems, "runtime_silent", 0,
-		    HINT("See whether the runtime's process is stopped or waits for a disk (state "
-			 "T or D in 'ps -o pid,stat,wchan,comm -C containerd,crio'), and its log."),
+		    HINT("'crikeep doctor' tells whether its process is stopped, 'crikeep explain "
+			 "POD' what a creation waits for. See also the runtime's log."),
 		    health->metrics ? "The runtime is connected, but does not answer: Version got "
 				      "no answer within %u seconds."
 				    : "The runtime or crikeepd does not answer: Version got no "
@@ -116,6 +118,13 @@ static void judge_runtime(const struct ck_health *health, struct ck_problems *pr
 		    health->connects ? "lost the connection to the runtime"
 				     : "not reached the runtime since it started",
 		    *why ? ": " : ".", why);
+		break;
+	case CK_RUNTIME_UNTOLD:
+		add(problems, "runtime_untold", 0,
+		    HINT("Look in the runtime's log. crikeepd asks again and again, and serves as "
+			 "soon as it is told; its log names the last error."),
+		    "crikeepd does not serve anybody yet: the runtime has not told it what exists "
+		    "since it started.");
 		break;
 	case CK_RUNTIME_UNREACHABLE:
 		add(problems, "socket_unreachable", 0,
@@ -147,8 +156,10 @@ static void judge_database(const struct ck_health *health, struct ck_problems *p
 	    (health->read != -CK_ENOTFOUND || health->owner != CK_OWNER_STOPPED))
 		add(problems,
 		    health->read == -CK_ENOTFOUND ? "database_missing" : "database_unreadable", 0,
-		    HINT("'crikeep check' tells what is wrong. The owner sets a damaged database "
-			 "aside, and continues with a new one."),
+		    health->read_err.sys == ENOTDIR
+			    ? HINT("'crikeep doctor' tells how that directory must be.")
+			    : HINT("'crikeep check' tells what is wrong. The owner sets a damaged "
+				   "database aside, and continues with a new one."),
 		    "The database cannot be read: %s", health->read_err.text);
 	if (health->wal_pid)
 		add(problems, "log_held", 0,

@@ -23,6 +23,7 @@ enum ck_runtime_state {
 	CK_RUNTIME_FAILS,        /* why: its error */
 	CK_RUNTIME_DISCONNECTED, /* crikeepd says so; why: its reason, or "" */
 	CK_RUNTIME_UNREACHABLE,  /* crikeepd's own socket; why: the reason */
+	CK_RUNTIME_UNTOLD,       /* connected; it has not told what exists, so nobody is served */
 };
 
 struct ck_health {
@@ -42,7 +43,9 @@ struct ck_health {
 	long metrics_pid;         /* not the owner's: metrics is false; 0: nobody answered */
 	char metrics_why[CK_ERROR_TEXT]; /* of CK_OWNER_SILENT */
 	char version[32];
-	bool up; /* connected to the runtime */
+	bool up;          /* connected to the runtime */
+	bool serving;     /* clients, because the runtime has told what exists */
+	uint64_t refused; /* connections of users who are not allowed */
 	uint64_t connects, failures, oldest_call; /* ns */
 	long wal_pid;
 

@@ -99,6 +99,7 @@ static void serve(struct ck_daemon_main *m)
 		return;
 	}
 	m->serving = true;
+	daemon->metrics.serving = 1;
 	ck_loop_timer(&daemon->loop, &m->start_timer, UINT64_MAX, NULL, NULL);
 	ck_log(CK_LOG_INFO, "serving unix://%s", daemon->conf.listen);
 	sd_notify(0, "READY=1\nSTATUS=Serving");

@@ -315,6 +315,8 @@ static void put_daemon(struct text *text, const struct ck_metrics *m)
 	put_family(text, "crikeepd_build_info", "gauge", "Always 1; the version is the label");
 	put(text, "crikeepd_build_info{version=\"%s\"} 1\n", ck_version());
 	put_one(text, "crikeepd_pid", "gauge", "Process id of crikeepd", (uint64_t)getpid());
+	put_one(text, "crikeepd_serving", "gauge",
+		"1 once clients are served: the runtime has told what exists", m->serving);
 
 	put_routes(text, "crikeepd_calls_total",
 		   "Calls from clients; other: calls that this version does not know", false,

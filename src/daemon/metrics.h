@@ -48,6 +48,7 @@ struct ck_metrics { /* zeroed; the files that do the work count here */
 	/* connections */
 	uint64_t clients_total; /* crikeepd_clients_total */
 	uint64_t clients; /* gauge crikeepd_clients */
+	uint64_t serving; /* gauge */
 	/* ..._total, ..._total, gauge crikeepd_upstream_up */
 	uint64_t upstream_connects, upstream_failures, upstream_up;
 	uint64_t upstream_silent; /* since when; 0: it answers. ..._silent_seconds */

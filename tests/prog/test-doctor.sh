@@ -24,7 +24,8 @@ at_end() {
 }
 filter() {
 	sed -E -e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z/TIME/' -e 's/[0-9.]+ ([KMG]i)?B/SIZE/g' \
-		-e "s|$work|WORK|g" -e 's/group [0-9]+/group N/'
+		-e "s|$work|WORK|g" -e 's/group [0-9]+/group N/' \
+		-e 's/crikeepd \(process [0-9]+\)/crikeepd (process N)/'
 }
 
 # ---- the node ----------------------------------------------------------------------------------
@@ -116,8 +117,9 @@ check 'and nothing is unknown' none
 file /etc/crikeep/crikeep.yaml 'cache:' '  ttk: 10m'
 text="crikeep.yaml:2: cache.ttk: no such key; did you mean"
 check 'a configuration that is not valid' finds configuration
-without_conf() { unknown configuration_odd cri_socket unfiltered_socket metrics_socket \
-	runtime_socket kubelet_endpoint create_deadline ttl statistics crictl_endpoint; }
+without_conf() { unknown configuration_odd cri_socket cri_server unfiltered_socket \
+	metrics_socket runtime_socket kubelet_endpoint create_deadline ttl statistics \
+	crictl_endpoint; }
 check 'then what depends on it is not judged' without_conf
 file /etc/crikeep/crikeep.yaml 'confine: false'
 text='the daemon keeps all its privileges'
@@ -135,6 +137,25 @@ wrong_file() {
 	finds configuration
 }
 check 'another file that does not exist' wrong_file
+
+# ---- the state directory -----------------------------------------------------------------------
+
+whole
+mode=$(stat -c %a "$root/run/crikeep")
+chmod 0772 "$root/run/crikeep"
+text='has mode 0772: others can write into it'
+check 'a state directory that others can write' finds state_dir
+chmod "$mode" "$root/run/crikeep"
+file /etc/crikeep/crikeep.yaml 'state_dir: /run/nowhere/state'
+text='/run/nowhere does not exist'
+check 'one that cannot be created' finds state_dir cri_server owner_stopped
+text='does not own'
+check 'and somebody else serves then' finds state_dir cri_server owner_stopped
+file /run/a-file
+file /etc/crikeep/crikeep.yaml 'state_dir: /run/a-file'
+text='is not a directory'
+check 'one that is a file' finds state_dir cri_server owner_stopped database_unreadable
+rm "$root/run/a-file"
 
 # ---- sockets -----------------------------------------------------------------------------------
 
@@ -259,6 +280,8 @@ whole
 sed -i '1,/^$/{s/=active/=failed/; s/=success/=exit-code/}' "$work/units"
 text='crikeepd.service is failed (exit-code)'
 check 'a unit that has failed' finds unit
+text=': another crikeepd (process '
+check 'and an owner that is not of it' finds unit
 whole
 sed -i '1,/^$/s/=enabled/=disabled/' "$work/units"
 text='crikeepd.service is disabled'
@@ -294,7 +317,7 @@ text='because its endpoint does not end in run/crio/crio.sock, and the runtime i
 check 'statistics of CRI-O behind crikeepd' finds statistics owner_stopped
 whole
 run 1 "${doctor[@]}" -o json
-no_daemon() { unknown cri_socket unfiltered_socket metrics_socket; }
+no_daemon() { unknown cri_socket cri_server unfiltered_socket metrics_socket; }
 check 'and its sockets' no_daemon
 embedded() { # a runtime with libcrikeep owns the state directory
 	local owner status

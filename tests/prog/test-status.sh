@@ -289,6 +289,9 @@ check 'the metrics of another crikeepd' others
 end daemon
 check 'a killed crikeepd' whats 1 owner_stopped
 
+start --runtime sim:list=1000s
+check 'a runtime that does not tell what exists' wait_for 100 whats 1 runtime_untold
+check 'is no unreachable socket' says 'crikeepd does not serve anybody yet'
 start --runtime sim: --metrics ''
 check 'without metrics' wait_for 100 whats 0
 find_sim

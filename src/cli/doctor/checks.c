@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of checks. Each says in one sentence how something is, and whether that is wrong. */
 #include <errno.h>
+#include <libgen.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "src/base/duration.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/cli/cli.h"
+#include "src/cli/culprit/unix-sockets.h"
 #include "src/cli/doctor/node.h"
 #include "src/cli/output/text.h"
 
@@ -67,6 +72,48 @@ static enum ck_verdict look_warnings(const struct ck_node *node, FILE *out)
 	return *node->conf_warnings ? CK_VERDICT_WARNING : CK_VERDICT_OK;
 }
 
+/* ---- the state directory --------------------------------------------------------------------- */
+
+/* crikeepd makes it, but not what it is in */
+static enum ck_verdict judge_no_state_dir(const char *dir, FILE *out)
+{
+	CK_AUTO_FREE char *copy = ck_must(ck_strdup(dir));
+	const char *parent = dirname(copy);
+	bool can = access(parent, F_OK) == 0;
+	fprintf(out, can ? "%s does not exist yet" : "%s cannot be created: %s does not exist", dir,
+		parent);
+	return can ? CK_VERDICT_OK : CK_VERDICT_WRONG;
+}
+
+/* as crikeepd judges it when it starts */
+static enum ck_verdict look_state_dir(const struct ck_node *node, FILE *out)
+{
+	const char *dir = ck_cli.state_dir;
+	struct statvfs vfs;
+	struct stat st;
+	(void)node;
+	if (stat(dir, &st) < 0) {
+		if (errno == ENOENT)
+			return judge_no_state_dir(dir, out);
+		fprintf(out, "%s: %s", dir, strerror(errno));
+		return CK_VERDICT_WRONG;
+	}
+	unsigned mode = st.st_mode & 07777;
+	bool other = st.st_uid != 0 && st.st_uid != geteuid(), open = mode & 022;
+	bool fixed = statvfs(dir, &vfs) == 0 && vfs.f_flag & ST_RDONLY;
+	if (!S_ISDIR(st.st_mode))
+		fprintf(out, "%s is not a directory", dir);
+	else if (other)
+		fprintf(out, "%s belongs to user %u, not to root", dir, (unsigned)st.st_uid);
+	else if (open)
+		fprintf(out, "%s has mode %04o: others can write into it", dir, mode);
+	else if (fixed)
+		fprintf(out, "%s is on a file system that is mounted read-only", dir);
+	else
+		fprintf(out, "%s has mode %04o", dir, mode);
+	return !S_ISDIR(st.st_mode) || other || open || fixed ? CK_VERDICT_WRONG : CK_VERDICT_OK;
+}
+
 /* ---- sockets --------------------------------------------------------------------------------- */
 
 /* 0, or the result of a path that is not there or is no socket */
@@ -93,6 +140,10 @@ static enum ck_verdict judge_socket(const struct ck_node *node, FILE *out, const
 	if (!*path || node->health.owner == CK_OWNER_STOPPED) {
 		fprintf(out, *path ? "crikeepd is not running" : "none is configured");
 		return *path ? CK_VERDICT_UNKNOWN : CK_VERDICT_OK;
+	}
+	if (node->health.metrics && !node->health.serving) {
+		fprintf(out, "crikeepd does not serve yet");
+		return CK_VERDICT_UNKNOWN;
 	}
 	if (find_socket(node, path, &st, out) < 0)
 		return CK_VERDICT_WRONG;
@@ -125,6 +176,28 @@ static enum ck_verdict look_metrics_socket(const struct ck_node *node, FILE *out
 	return judge_socket(node, out, node->conf.metrics, &node->conf.metrics_socket);
 }
 
+/* the process that listens there; 0: nobody, or it is not seen from here */
+static long server_of(const struct ck_node *node, const char *path, struct ck_process *ret)
+{
+	CK_AUTO_FREE char *whole = ck_text_format("%s%s", node->root, path);
+	long pid = ck_unix_server(whole);
+	return pid && ck_process_see(pid, ret) ? pid : 0;
+}
+
+static enum ck_verdict judge_runtime(const struct ck_node *node, FILE *out)
+{
+	const char *path = node->conf.runtime;
+	struct ck_process server;
+	long pid = server_of(node, path, &server);
+	fprintf(out, "%s exists", path);
+	if (!pid || !ck_process_stopped(&server))
+		return CK_VERDICT_OK;
+	fprintf(out, ", but %s (process %ld), which listens there, is stopped by a signal or a "
+		     "debugger",
+		server.name, pid);
+	return CK_VERDICT_WRONG;
+}
+
 static enum ck_verdict look_runtime_socket(const struct ck_node *node, FILE *out)
 {
 	struct stat st;
@@ -135,8 +208,31 @@ static enum ck_verdict look_runtime_socket(const struct ck_node *node, FILE *out
 	else if (find_socket(node, node->conf.runtime, &st, out) < 0)
 		return CK_VERDICT_WRONG;
 	else
-		fprintf(out, "%s exists", node->conf.runtime);
+		return judge_runtime(node, out);
 	return CK_VERDICT_OK;
+}
+
+/* Who listens at a socket of this machine may answer nobody, or not be crikeepd. */
+static enum ck_verdict look_cri_server(const struct ck_node *node, FILE *out)
+{
+	const struct ck_health *health = &node->health;
+	struct ck_process server;
+	long pid = 0;
+	if (unconfigured(node, out))
+		return CK_VERDICT_UNKNOWN;
+	/* a connection would start the unit */
+	if (node->systemd && is(node->units[CK_UNIT_SOCKET].active, "active"))
+		fprintf(out, "systemd listens at %s", node->conf.listen);
+	else if ((pid = server_of(node, node->conf.listen, &server)) <= 1)
+		fprintf(out, "it is not known who listens at %s", node->conf.listen);
+	else
+		fprintf(out, "%s (process %ld) listens at %s", server.name, pid, node->conf.listen);
+	if (pid <= 1)
+		return CK_VERDICT_UNKNOWN;
+	if (health->owner != CK_OWNER_STOPPED && health->pid == pid)
+		return CK_VERDICT_OK;
+	fprintf(out, ", and does not own %s", ck_cli.state_dir);
+	return CK_VERDICT_WRONG;
 }
 
 /* ---- the kubelet ----------------------------------------------------------------------------- */
@@ -307,9 +403,15 @@ static enum ck_verdict look_unit(const struct ck_node *node, FILE *out)
 	const struct ck_unit_state *unit = &node->units[CK_UNIT_SERVICE];
 	if (!has_unit(node, out))
 		return CK_VERDICT_UNKNOWN;
+	const struct ck_health *health = &node->health;
 	fprintf(out, "crikeepd.service is %s", unit->active);
 	if (*unit->result && !is(unit->result, "success"))
 		fprintf(out, " (%s)", unit->result);
+	/* a unit that has ended has no process */
+	if (health->owner != CK_OWNER_STOPPED && health->seen &&
+	    (is(unit->active, "failed") || is(unit->active, "inactive")))
+		fprintf(out, ": another %s (process %ld) owns %s", health->process.name,
+			health->pid, ck_cli.state_dir);
 	return is(unit->active, "active") ? CK_VERDICT_OK : CK_VERDICT_WRONG;
 }
 
@@ -356,11 +458,18 @@ const struct ck_check ck_checks[] = {
 	  "Correct that line. 'crikeepd --check-config' checks it again; then 'systemctl restart "
 	  "crikeepd'." },
 	{ "configuration_odd", look_warnings, "crikeep.yaml(5) explains these keys." },
+	{ "state_dir", look_state_dir,
+	  "Make it a directory of root with mode 0700 that can be written, or name another one by "
+	  "the key 'state_dir' in crikeep.yaml; then 'systemctl restart crikeepd'." },
 	{ "cri_socket", look_cri_socket, SOCKET_REMEDY },
+	{ "cri_server", look_cri_server,
+	  "End that process, or let one of both use another socket (key 'listen'); then "
+	  "'systemctl restart crikeepd'." },
 	{ "unfiltered_socket", look_unfiltered_socket, SOCKET_REMEDY },
 	{ "metrics_socket", look_metrics_socket, SOCKET_REMEDY },
 	{ "runtime_socket", look_runtime_socket,
-	  "Start the runtime, or set the key 'runtime' in crikeep.yaml to its socket." },
+	  "Start the runtime ('kill -CONT' if it is stopped), or set the key 'runtime' in "
+	  "crikeep.yaml to its socket." },
 	{ "kubelet_endpoint", look_kubelet_endpoint,
 	  "Set containerRuntimeEndpoint in the kubelet's configuration to crikeepd's socket, or "
 	  "--container-runtime-endpoint where that is set (kubeadm: "
@@ -380,7 +489,8 @@ const struct ck_check ck_checks[] = {
 	  "Set runtime-endpoint in /etc/crictl.yaml to crikeepd's socket, or to its unfiltered "
 	  "one, which is read-only." },
 	{ "unit", look_unit,
-	  "'journalctl -u crikeepd' tells why. Correct that; then 'systemctl restart crikeepd'." },
+	  "'journalctl -u crikeepd' tells why. Correct that, and end another owner if one is "
+	  "named; then 'systemctl restart crikeepd'." },
 	{ "unit_enabled", look_enabled,
 	  "'systemctl enable crikeepd': else it does not start at the next boot." },
 	{ "bypass", look_bypass,

@@ -677,7 +677,8 @@ static struct json_object *failing_to_machines(const struct ck_look *look,
 	ck_tree_put_text(object, "who", failing->who);
 	ck_tree_put_text(object, "state", NULL);
 	ck_tree_put_count(object, "failures", failing->n);
-	ck_tree_put_text(object, "code", ck_grpc_name(failing->last->grpc));
+	ck_tree_put_text(object, "code",
+			 failing->last->grpc ? ck_grpc_name(failing->last->grpc) : NULL);
 	ck_tree_put_text(object, "detail", failing->last->detail);
 	put_text(object, look, text, "");
 	return object;
