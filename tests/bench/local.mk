@@ -11,6 +11,7 @@ benches += \
 endif
 
 bench_scripts = \
+	tests/bench/bench-cli.sh \
 	tests/bench/bench-open.sh \
 	tests/bench/bench-store.sh
 

@@ -18,11 +18,15 @@ daemon_scripts = \
 	tests/prog/test-crikeepd.sh \
 	tests/prog/test-prometheus.sh \
 	tests/prog/test-systemd.sh
+if DAEMON
+long_scripts += tests/prog/test-troubles.sh
+endif
 
 # what test-cli.sh reads and makes databases with
 if CLI
-test_programs += tests/prog/make-db tests/prog/read-tree
+test_programs += tests/prog/make-db tests/prog/plugin tests/prog/read-tree
 endif
 
 EXTRA_DIST += $(prog_scripts) $(daemon_scripts) tests/prog/database.sh tests/prog/prelude.sh
+EXTRA_DIST += tests/prog/test-troubles.sh
 EXTRA_DIST += tests/prog/check-json.py tests/prog/golden

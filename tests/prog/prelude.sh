@@ -11,7 +11,7 @@ crikeep=$build/crikeep crikeepd=$build/crikeepd crikeep_sim=$build/crikeep-sim \
 	read_tree=$build/tests/prog/read-tree
 export LC_ALL=C.UTF-8 TZ=UTC
 failed=0
-work=${0##*/test-}
+work=${0##*/} work=${work#test-}
 work=$(mktemp -d "${TMPDIR:-/tmp}/${work%.sh}.XXXXXX") || exit 99
 trap 'at_end; rm -rf "$work"' EXIT
 
