@@ -51,6 +51,9 @@
  * 16 KiB of frames can name 40 MB; so much and so many take 0.1 ms */
 #define CK_HEADER_LIST_END (4 * CK_HEADER_LIST_MAX)
 #define CK_HEADERS_END     512u
+/* of a connection, bytes of lists that belong to no call: a client sends such a list only if we have
+ * just ended its call or the connection */
+#define CK_HEADERS_UNHEARD 16384u
 /* ids in one list of a request, each of which is looked up: the containers of a pod */
 #define CK_LISTED_IDS_MAX  256u
 /* added to the two texts of each header when HTTP/2 measures a list */

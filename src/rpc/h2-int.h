@@ -51,6 +51,10 @@ struct ck_h2 {
 	struct ck_h2_header headers[CK_HEADERS_MAX];
 	size_t n_headers, list_size;
 	size_t refused_n; /* headers that came when bad was set */
+	/* server: the list belongs to no call; bytes of such lists, of the whole connection */
+	bool unheard;
+	size_t unheard_size;
+	bool too_long; /* server: lists were, and the connection is refused */
 	bool regular; /* a header that is no pseudo header has come */
 	uint32_t bad; /* not 0: reset the stream with this error */
 };

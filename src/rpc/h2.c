@@ -42,6 +42,26 @@ int ck_h2_must(struct ck_h2 *h2, int rv)
 
 /* ---- what nghttp2 tells ---------------------------------------------------------------------- */
 
+/* nghttp2 decodes a list that belongs to no call, and tells nothing of it */
+static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head, void *userdata)
+{
+	struct ck_h2 *h2 = userdata;
+	if (h2->role == CK_H2_CLIENT)
+		return 0;
+	if (head->type == NGHTTP2_HEADERS) {
+		nghttp2_stream *stream = nghttp2_session_find_stream(session, head->stream_id);
+		bool fresh = head->stream_id > nghttp2_session_get_last_proc_stream_id(session) &&
+			     !h2->draining;
+		h2->unheard = !fresh && (!stream || nghttp2_stream_get_state(stream) !=
+							    NGHTTP2_STREAM_STATE_OPEN);
+	} else if (head->type != NGHTTP2_CONTINUATION) {
+		return 0;
+	}
+	h2->unheard_size += h2->unheard ? head->length : 0;
+	h2->too_long = h2->unheard_size > CK_HEADERS_UNHEARD;
+	return h2->too_long ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+}
+
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *userdata)
 {
 	struct ck_h2 *h2 = userdata;
@@ -96,14 +116,12 @@ static bool client_may_send(const nghttp2_frame *frame, const uint8_t *name, siz
 	return false;
 }
 
-/* the list is refused already, but must be decoded to its end */
-static bool may_go_on(struct ck_h2 *h2)
+/* A list that is refused is decoded to its end, unless that is too far. */
+static int refused_header(struct ck_h2 *h2)
 {
-	if (h2->role == CK_H2_CLIENT ||
-	    (h2->list_size <= CK_HEADER_LIST_END && ++h2->refused_n <= CK_HEADERS_END))
-		return true;
-	h2->broken = CK_ETOOBIG;
-	return false;
+	h2->too_long = h2->role == CK_H2_SERVER && (h2->list_size > CK_HEADER_LIST_END ||
+						    ++h2->refused_n > CK_HEADERS_END);
+	return h2->too_long ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
@@ -114,7 +132,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	(void)session, (void)flags;
 	h2->list_size += name_len + value_len + CK_HEADER_EXTRA;
 	if (h2->bad)
-		return may_go_on(h2) ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+		return refused_header(h2);
 	bool pseudo = name_len && *name == ':', late = pseudo && h2->regular;
 	h2->regular = !pseudo;
 	if (late || (pseudo && twice(h2, name, name_len)) ||
@@ -270,6 +288,7 @@ static int session_new(struct ck_h2 *h2, nghttp2_session_callbacks *callbacks,
 {
 	nghttp2_mem mem = { NULL, mem_new, mem_free, mem_array, mem_resize };
 	nghttp2_session_callbacks_set_send_data_callback(callbacks, ck_h2_on_send_data);
+	nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
 	nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
 	nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
 	nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame_recv);
@@ -346,25 +365,28 @@ void ck_h2_free(struct ck_h2 *h2)
 
 int ck_h2_feed(struct ck_h2 *h2, const void *bytes, size_t n, struct ck_error *err)
 {
+	static const char too_long[] = "a list of headers is too long";
 	ssize_t rv = 0;
 	h2->inside++;
-	if (!h2->broken)
+	if (!h2->broken && !h2->too_long)
 		rv = nghttp2_session_mem_recv(h2->session, bytes, n);
-	if (rv < 0 && !h2->broken)
+	if (rv < 0 && !h2->broken && !h2->too_long)
 		h2->broken = rv == NGHTTP2_ERR_NOMEM ? CK_ENOMEM : CK_EMALFORMED;
 	if (h2->draining && !h2->told) {
 		h2->told = true;
 		if (h2->owner->draining)
 			h2->owner->draining(h2, h2->userdata);
 	}
+	if (h2->too_long && rv < 0)
+		ck_h2_refuse(h2, too_long);
 	h2->inside--;
 	if (h2->broken == CK_ENOMEM)
 		return ck_nomem(err);
+	if (h2->too_long)
+		return ck_fail(err, CK_ETOOBIG, "HTTP/2: %s", too_long);
 	if (h2->broken)
 		return ck_fail(err, h2->broken, "HTTP/2: %s",
-			       h2->broken == CK_ETOOBIG ? "a list of headers is too long"
-			       : rv < 0			? nghttp2_strerror((int)rv)
-							: "the connection is over");
+			       rv < 0 ? nghttp2_strerror((int)rv) : "the connection is over");
 	ck_h2_poke(h2);
 	return 0;
 }

@@ -85,11 +85,12 @@ int ck_h2_new(enum ck_h2_role role, uint32_t stream_window, const struct ck_h2_o
 /* ck_h2_free - closed() is called for each stream that is left. NULL is fine */
 void ck_h2_free(struct ck_h2 *h2);
 
-/* ck_h2_feed - @bytes: what was read. 0, or -CK_EMALFORMED, -CK_ENOMEM: close. A peer that breaks
- * the rules of HTTP/2 gets a GOAWAY: fetch and write it; then ck_h2_over() is true */
+/* ck_h2_feed - @bytes: what was read. 0, or -CK_EMALFORMED, -CK_ETOOBIG, -CK_ENOMEM: close. A peer
+ * that breaks the rules of HTTP/2, or sends too long a list of headers, gets a GOAWAY: fetch and
+ * write it; then ck_h2_over() is true */
 int ck_h2_feed(struct ck_h2 *h2, const void *bytes, size_t n, struct ck_error *err);
 /* ck_h2_next - the bytes to write next; @ret_bytes are valid until the next call for this
- * connection. Return: how many; 0: none now; -CK_ENOMEM, -CK_EIO: close */
+ * connection. Return: how many; 0: none now; -CK_EMALFORMED, -CK_ENOMEM, -CK_EIO: close */
 ptrdiff_t ck_h2_next(struct ck_h2 *h2, const unsigned char **ret_bytes, struct ck_error *err);
 /* ck_h2_over - nothing more will be read or written: close */
 bool ck_h2_over(const struct ck_h2 *h2);

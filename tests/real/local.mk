@@ -5,6 +5,7 @@
 # a machine does not allow is skipped with the reason.
 
 real_scripts = \
+	tests/real/test-attacks.sh \
 	tests/real/test-adjust.sh \
 	tests/real/test-containerd.sh \
 	tests/real/test-cri-api.sh \

@@ -13,7 +13,7 @@
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
-scenarios='attacks plain_use every_spelling every_spelling_newest offered_sandbox late_sandbox
+scenarios='plain_use every_spelling every_spelling_newest offered_sandbox late_sandbox
 	waiting_sandbox next_attempt next_attempt_early
 	unwanted_sandbox evicted_by_hand full_disk late_container next_container_attempt
 	unwanted_container late_start stopped_while_starting killed_while_starting repeated_teardown
@@ -52,18 +52,6 @@ late() { # a sandbox whose client has gone, until it runs: $id
 	check 'the request runs into its deadline' timed_out
 	check 'the sandbox runs afterwards' until_ 15 runs "$id"
 	slow ''
-}
-
-# one client's rubbish, beside an ordinary client, at a runtime that takes its time
-attacks() {
-	local i
-	stage || return
-	for i in {1..20}; do
-		cri runp "$(pod "p$i")" >/dev/null || return
-	done
-	check 'an ordinary client sees no attack' env CK_ATTACKS_RUNTIME="$d/containerd.sock" \
-		CK_TEST_SCALE="${CK_TEST_SCALE:-100}" "$build/tests/load/test-attacks"
-	sed -n 's/^.* x its answers$/    &/p' "$d/said"
 }
 
 # ---- what is not slow --------------------------------------------------------------------------

@@ -206,6 +206,8 @@ static void assert_ends_the_connection(const nghttp2_nv *headers, size_t n)
 	raw_run(raw);
 	assert_true(raw->feed_error);
 	assert_int_equal(raw->opened, 0);
+	assert_int_equal(raw->frames_goaway, 1);
+	assert_int_equal(raw->goaway_error, CK_H2_ENHANCE_YOUR_CALM);
 	raw_free(raw);
 }
 
@@ -224,6 +226,33 @@ static void a_header_list_without_end_costs_the_connection(void **state)
 		empty[i] = (nghttp2_nv)NV("", "");
 	assert_ends_the_connection(many, CK_COUNT(many));
 	assert_ends_the_connection(empty, CK_COUNT(empty));
+}
+
+/* nghttp2 decodes them, and tells nothing of them */
+static void lists_that_belong_to_no_call_have_an_end(void **state)
+{
+	(void)state;
+	enum { HEAD = 9, BLOCK = 5000 };
+	static unsigned char frame[HEAD + BLOCK] = {
+		0, BLOCK >> 8, BLOCK & 0xff, NGHTTP2_HEADERS,
+		NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, 0, 0, 0, 1
+	};
+	const nghttp2_nv request[] = { NV(":method", "POST") };
+	for (size_t i = HEAD; i < sizeof(frame); i += 5) /* x: y, put into no table */
+		memcpy(frame + i, "\0\1x\1y", 5);
+	struct raw *raw = raw_new(CK_H2_SERVER);
+	nghttp2_session_set_next_stream_id(raw->session, 7);
+	nghttp2_submit_headers(raw->session, NGHTTP2_FLAG_NONE, -1, NULL, request, 1, NULL);
+	raw_run(raw);
+	assert_int_equal(raw->opened, 1); /* so stream 1 is over */
+	for (unsigned i = 1; i <= CK_HEADERS_UNHEARD / BLOCK; i++)
+		assert_int_equal(ck_h2_feed(raw->h2, frame, sizeof(frame), NULL), 0);
+	raw_run(raw);
+	assert_int_equal(raw->frames_goaway, 0);
+	assert_int_equal(ck_h2_feed(raw->h2, frame, sizeof(frame), NULL), -CK_ETOOBIG);
+	raw_run(raw);
+	assert_int_equal(raw->goaway_error, CK_H2_ENHANCE_YOUR_CALM);
+	raw_free(raw);
 }
 
 /* the runtime's headers are as little to be trusted */
@@ -362,6 +391,7 @@ int main(void)
 		cmocka_unit_test(too_many_headers_cost_their_call_alone),
 		cmocka_unit_test(long_headers_cost_their_call_alone),
 		cmocka_unit_test(a_header_list_without_end_costs_the_connection),
+		cmocka_unit_test(lists_that_belong_to_no_call_have_an_end),
 		cmocka_unit_test(a_bad_answer_is_told_as_a_reset),
 		cmocka_unit_test(a_request_with_trailers_is_told_in_order),
 		cmocka_unit_test(broken_frames_end_the_connection_with_a_reason),

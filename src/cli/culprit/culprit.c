@@ -445,7 +445,7 @@ static void find_suspects(struct search *search)
 {
 	search->processes_n = ck_processes_list(&search->processes);
 	for (size_t i = 0; i < search->processes_n; i++) {
-		enum ck_culprit_kind kind;
+		enum ck_culprit_kind kind = CK_CULPRIT_RUNTIME;
 		atomic_store(&search->apart->at, search->processes[i].pid);
 		if (is_suspect(search, &search->processes[i], &kind))
 			add_suspect(search, &search->processes[i], kind);
