@@ -83,7 +83,11 @@ if FUZZING
 check_PROGRAMS = $(fuzz_tests)
 LDADD = $(daemon_libs) $(rpc_lib) libck.la $(CK_FUZZ_LIBS)
 else
-check_PROGRAMS = $(mutant_tests) $(programs_under_test) $(test_programs) $(benches)
+check_PROGRAMS = $(programs_under_test) $(test_programs) $(benches)
+EXTRA_PROGRAMS += $(mutant_tests)
+if !SANITIZERS
+check_PROGRAMS += $(mutant_tests)
+endif
 LDADD = libcktest.la $(cli_lib) $(daemon_libs) $(rpc_lib) libck.la $(CMOCKA_LIBS)
 endif
 
