@@ -48,11 +48,11 @@
 /* advertised, so that a longer error text fails its call and not the connection */
 #define CK_HEADER_LIST_MAX 65536u
 /* of a client: who sends more in one list loses the connection. The list is decoded to its end, and
- * 16 KiB of frames can name 40 MB; so much and so many take 0.1 ms */
+ * 16 KiB of frames can name 40 MB; this takes 0.1 ms at most */
 #define CK_HEADER_LIST_END (4 * CK_HEADER_LIST_MAX)
 #define CK_HEADERS_END     512u
-/* of a connection, bytes of lists that belong to no call: a client sends such a list only if we have
- * just ended its call or the connection */
+/* of a connection, bytes of lists that belong to no call: a client sends such a list only when we
+ * have just ended its call or the connection */
 #define CK_HEADERS_UNHEARD 16384u
 /* ids in one list of a request, each of which is looked up: the containers of a pod */
 #define CK_LISTED_IDS_MAX  256u

@@ -20,7 +20,8 @@ enter "$@"
 twenty_pods() {
 	local i
 	for i in {1..20}; do
-		"$crikeep" drive --endpoint "unix://$d/cri.sock" --host-network --pod "p$i" || return
+		"$crikeep" drive --endpoint "unix://$d/cri.sock" --host-network --pod "p$i" ||
+			return
 	done
 }
 

@@ -426,7 +426,7 @@ nobody_is_named() {
 	perl -MIO::Socket::UNIX -e '$server = IO::Socket::UNIX->new(Local => $ARGV[0],
 		Listen => 1) or die; $client = $server->accept; sleep 600' "$d/nri.sock" &
 	others+=($!)
-	until_ 10 test -S "$d/nri.sock" || return
+	check 'and another one listens there' until_ 10 test -S "$d/nri.sock"
 	perl -MIO::Socket::UNIX -e '$client = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die;
 		kill STOP => $$' "$d/nri.sock" &
 	others+=($!)

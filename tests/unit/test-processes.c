@@ -320,6 +320,7 @@ static void hints(void **state)
 }
 
 /* What has been told holds if no more comes. */
+#define HOUR (3600 * CK_NS_PER_S)
 static void tells_and_hangs(struct ck_apart *apart, void *userdata)
 {
 	struct ck_culprits found = { .n = 1, .all = { { .chain = { { .pid = 3 } } } } };
@@ -332,16 +333,28 @@ static void tells_and_hangs(struct ck_apart *apart, void *userdata)
 		pause();
 }
 
+static void tells_and_dies(struct ck_apart *apart, void *userdata)
+{
+	tells_and_hangs(apart, userdata);
+	raise(SIGKILL);
+}
+
 static void looking_apart(void **state)
 {
 	struct ck_culprits found;
 	long at;
 	(void)state;
-	assert_true(ck_apart_run(tells_and_hangs, NULL, 3600 * CK_NS_PER_S, &found, &at));
+	assert_int_equal(ck_apart_run(tells_and_hangs, NULL, HOUR, &found, &at), CK_APART_DONE);
 	assert_int_equal(found.n, 2);
-	assert_false(ck_apart_run(tells_and_hangs, &at, 0, &found, &at));
-	assert_false(ck_apart_run(tells_and_hangs, &at, CK_CULPRIT_LOOK, &found, &at));
-	assert_int_equal(waitpid(-1, NULL, 0), -1); /* none is left, as none waits for a disk */
+	assert_int_equal(ck_apart_run(tells_and_dies, NULL, HOUR, &found, &at), CK_APART_FAILED);
+	assert_int_equal(found.n, 2);
+	assert_int_equal(at, 4);
+	assert_int_equal(ck_apart_run(tells_and_hangs, &at, 0, &found, &at), CK_APART_LATE);
+	while (waitpid(-1, NULL, 0) > 0) /* it may take longer to die than we wait */
+		;
+	signal(SIGCHLD, SIG_IGN);
+	assert_int_equal(ck_apart_run(tells_and_hangs, NULL, HOUR, &found, &at), CK_APART_DONE);
+	signal(SIGCHLD, SIG_DFL);
 }
 
 static bool is_among(uint32_t inode, const uint32_t *all, size_t n)

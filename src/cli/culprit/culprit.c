@@ -483,11 +483,12 @@ static bool is_client_of_nri(const struct search *search, const struct ck_proces
 static void judge_nri_plugins(struct search *search)
 {
 	search->runtimes_n = ck_process_sockets(search->runtime.pid, &search->runtimes);
-	for (size_t i = 0; i < search->processes_n && search->runtime.pid; i++)
-		if (ck_process_stopped(&search->processes[i]) &&
-		    is_client_of_nri(search, &search->processes[i]))
-			add(&search->found, CK_CULPRIT_NRI_PLUGIN, CK_HANG_STOPPED,
-			    &search->processes[i]);
+	for (size_t i = 0; i < search->processes_n && search->runtime.pid; i++) {
+		const struct ck_process *process = &search->processes[i];
+		atomic_store(&search->apart->at, process->pid);
+		if (ck_process_stopped(process) && is_client_of_nri(search, process))
+			add(&search->found, CK_CULPRIT_NRI_PLUGIN, CK_HANG_STOPPED, process);
+	}
 }
 
 /* It makes most of a container by itself, in threads that nobody can tell from each other. */
@@ -551,12 +552,20 @@ static void look(void (*work)(struct ck_apart *apart, void *userdata), void *use
 {
 	struct ck_process process;
 	long at;
-	if (ck_apart_run(work, userdata, CK_CULPRIT_WAIT, ret, &at) || ret->n || *ret->unknown)
+	enum ck_apart_end end = ck_apart_run(work, userdata, CK_CULPRIT_WAIT, ret, &at);
+	if (end == CK_APART_DONE || ret->n || *ret->unknown)
 		return;
-	snprintf(ret->unknown, sizeof(ret->unknown),
-		 "unknown. Process %ld (%s) cannot be looked at: that does not end, as when its "
-		 "memory waits for a disk.",
-		 at, ck_process_see(at, &process) ? process.name : "?");
+	if (end == CK_APART_FAILED)
+		snprintf(ret->unknown, sizeof(ret->unknown),
+			 "unknown. The process that looks for it has failed.");
+	else if (at)
+		snprintf(ret->unknown, sizeof(ret->unknown),
+			 "unknown. Process %ld (%s) cannot be looked at: that does not end, as "
+			 "when its memory waits for a disk.",
+			 at, ck_process_see(at, &process) ? process.name : "?");
+	else
+		snprintf(ret->unknown, sizeof(ret->unknown),
+			 "unknown. The look at the processes of this node does not end.");
 }
 
 void ck_culprits_find(const struct ck_culprit_query *query, struct ck_culprits *ret)

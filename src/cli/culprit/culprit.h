@@ -11,7 +11,8 @@
  * Who is stopped, is in state D or waits for a lock is named first, else the last one of a chain
  * that still runs. A shim or a monitor that just runs is no cause: it does so as long as its pod.
  * Only without a suspect are the runtime's NRI plugins and threads looked at. What is not certain
- * is said to be so. Processes in containers are never suspects, whatever they call themselves.
+ * is said to be so. Processes in containers are never suspects, whatever they call themselves,
+ * unless they share the node's processes (hostPID).
  *
  * Of arguments and environments nothing is ever shown.
  */

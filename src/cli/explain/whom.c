@@ -57,7 +57,8 @@ static void find_plugins(const struct ck_look *look, struct ck_culprits *ret)
 			plugin->name, plugin->pid, strcmp(plugin->state, "overdue") == 0
 		};
 	}
-	ck_culprits_plugins(connected, n, ret);
+	if (n)
+		ck_culprits_plugins(connected, n, ret);
 	ck_status_free(status);
 	if (!ret->n && !*ret->unknown)
 		snprintf(ret->unknown, sizeof(ret->unknown),
