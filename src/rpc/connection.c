@@ -340,13 +340,20 @@ static const struct ck_h2_owner h2_owner = {
 	.late_reset = h2_late_reset,
 };
 
-/* When the peer has closed, what it did not read is not counted any more. */
+/* While the peer is there, the socket counts what it has not read. When it has closed, the socket
+ * has an error if it had not read everything. */
 static bool all_was_read(const struct ck_connection *conn)
 {
 	int unread;
 	struct pollfd gone = { .fd = conn->fd };
-	return !conn->dirty && !conn->rest.len && ioctl(conn->fd, SIOCOUTQ, &unread) == 0 &&
-	       unread == 0 && poll(&gone, 1, 0) == 0;
+	if (conn->dirty || conn->rest.len || ioctl(conn->fd, SIOCOUTQ, &unread) < 0 ||
+	    poll(&gone, 1, 0) < 0)
+		return false;
+	if (!(gone.revents & (POLLHUP | POLLERR)))
+		return unread == 0;
+	/* nothing can be written any more; this returns when the error, if there is one, is set */
+	shutdown(conn->fd, SHUT_WR);
+	return poll(&gone, 1, 0) >= 0 && !(gone.revents & POLLERR);
 }
 
 /* Has the peer read everything? This is checked before what came is handled, because we may then

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "tests/daemon/stage.h"
 
@@ -200,6 +201,37 @@ static void also_if_it_closes_a_while_later(void **state)
 	answer_nobody_reads(*state, GOAWAY_A_WHILE_BEFORE);
 }
 
+/* grpc-go pings when an answer comes. crictl then ends at once, without waiting for the reply; a
+ * busy crikeepd finds the ping and the end of the connection at the same time. */
+static void an_answer_that_was_read_stays_given_though_the_client_pinged_and_closed(void **state)
+{
+	static const unsigned char ping[9 + 8] = { 0, 0, 8, 6 };
+	struct stage *s = *state;
+	struct cri_call call;
+	char pod[POD_ID], id[POD_ID];
+	int status;
+	stage_start(s, "create.container=300ms", NULL);
+	assert_int_equal(pod_run(&s->kubelet, "pod", 0, "5S", pod), CK_GRPC_OK);
+	struct cri_client gone;
+	cri_open(&gone, s->w.cri);
+	struct ck_bytes request = cri_create_request(pod, "pod", "main", 0);
+	cri_start(&gone, &call, "CreateContainer", &request, "20S");
+	world_until_logged(&s->w, "container ns/pod/main attempt 0: handed over", 10);
+	assert_int_equal(pod_n(&s->kubelet), 1); /* so the answer is written */
+	assert_int_equal(kill(s->w.daemon, SIGSTOP), 0);
+	assert_int_equal(waitpid(s->w.daemon, &status, WUNTRACED), s->w.daemon);
+	cri_wait(&call);
+	assert_int_equal(call.status.code, CK_GRPC_OK);
+	snprintf(id, sizeof(id), "%s", cri_text(&call.reply, "1"));
+	assert_int_equal(send(gone.fd, ping, sizeof(ping), MSG_NOSIGNAL), sizeof(ping));
+	cri_close(&gone);
+	cri_end(&call);
+	assert_int_equal(kill(s->w.daemon, SIGCONT), 0);
+	assert_int_equal(pod_n(&s->kubelet), 1); /* so the end of the connection was seen */
+	assert_true(container_shown(&s->kubelet, id));
+	assert_false(world_logged(&s->w, "COMMITTED -> KEPT"));
+}
+
 static void a_failure_is_told_to_all_and_not_kept(void **state)
 {
 	struct stage *s = *state;
@@ -316,6 +348,7 @@ int main(void)
 		ON_STAGE(an_answer_nobody_read_is_given_again),
 		ON_STAGE(also_if_the_client_says_goaway),
 		ON_STAGE(also_if_it_closes_a_while_later),
+		ON_STAGE(an_answer_that_was_read_stays_given_though_the_client_pinged_and_closed),
 		ON_STAGE(a_failure_is_told_to_all_and_not_kept),
 		ON_STAGE(another_request_for_what_runs_is_refused_by_the_names_of_what_differs),
 		ON_REPEAT_STAGE(v1alpha2_and_v1_share_what_is_kept),

@@ -112,7 +112,8 @@ daemon() {
 		--set log.target=stderr --runtime "unix://$runtime" "$@" 2>>"$work/log" &
 	daemon=$!
 }
-serves() { wait_for 100 test -S "$run/cri.sock"; }
+# the socket of one that was killed is still there
+serves() { wait_for 100 "$crikeep" pods --endpoint "unix://$run/cri.sock"; }
 # node [PARAMETERS [ARGUMENT...]]: both
 node() {
 	runtime "${1:-}"
