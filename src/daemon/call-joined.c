@@ -12,10 +12,24 @@
 
 /* ---- its callers ----------------------------------------------------------------------------- */
 
-static void left(struct ck_call *call)
+static void answered(struct ck_call *call)
 {
 	DL_DELETE2(call->join.of->callers, call, join.prev, join.next);
 	ck_call_free(call);
+}
+
+/* What goes on without callers counts for the process of the last one. */
+static void left(struct ck_call *call)
+{
+	struct ck_joined *joined = call->join.of;
+	if (joined->callers != call || call->join.next) {
+		answered(call);
+		return;
+	}
+	joined->callers = NULL;
+	joined->last = call;
+	ck_loop_timer_free(CK_TAKE(call->timer));
+	ck_call_detach(call);
 }
 
 static const struct ck_call_ops joined_ops = { .left = left };
@@ -30,6 +44,8 @@ static void too_late(void *userdata)
 
 void ck_join(struct ck_joined *joined, struct ck_call *call)
 {
+	if (joined->last)
+		ck_call_free(CK_TAKE(joined->last));
 	call->join.of = joined;
 	call->ops = &joined_ops;
 	DL_APPEND2(joined->callers, call, join.prev, join.next);
@@ -86,7 +102,7 @@ void ck_joined_answer(struct ck_joined *joined, const struct ck_unary_reply *ans
 			ck_call_answer_message(call, answer->message.p, answer->message.len);
 		else
 			ck_call_pass_status(call, &answer->status);
-		left(call);
+		answered(call);
 	}
 }
 
@@ -95,14 +111,16 @@ void ck_joined_fail(struct ck_joined *joined, int grpc, const char *text)
 	while (joined->callers) {
 		struct ck_call *call = joined->callers;
 		ck_call_answer(call, grpc, text);
-		left(call);
+		answered(call);
 	}
 }
 
 void ck_joined_fini(struct ck_joined *joined)
 {
 	while (joined->callers)
-		left(joined->callers);
+		answered(joined->callers);
+	if (joined->last)
+		ck_call_free(joined->last);
 	ck_bytes_free(&joined->request);
 	free(joined->headers);
 }

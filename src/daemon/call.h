@@ -199,6 +199,7 @@ struct ck_joined {
 	const struct ck_cri_method *method;
 	char id[CK_ID_MAX + 1];
 	struct ck_call *callers; /* that wait for its end; NULL: all have left */
+	struct ck_call *last;    /* who left last, while there are none */
 	/* of the first call */
 	struct ck_bytes request;
 	struct ck_h2_header *headers;

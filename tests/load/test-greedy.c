@@ -200,26 +200,41 @@ static void limits_are_the_ones_of_the_configuration(void **state)
 	world_fini(&w);
 }
 
-/* A create goes on at the runtime when its client has left. */
-static void who_leaves_his_calls_has_them_still(void **state)
+#define LEFT 256u
+
+static void call_nth(struct load_client *client, struct load_call *call, const char *rpc,
+		     unsigned i)
+{
+	struct ck_bytes request = { 0 };
+	char id[16];
+	if (!strcmp(rpc, "RunPodSandbox")) {
+		request = load_pod(i);
+	} else {
+		snprintf(id, sizeof(id), "unknown-%u", i);
+		assert_int_equal(ck_bytes_field_text(&request, 1, id), 0);
+	}
+	load_call(client, call, rpc, request.p, request.len, 0);
+	ck_bytes_free(&request);
+}
+
+/* @rpc goes on at the runtime, which is slow, when its client has left. @begun: what the runtime
+ * logs when it begins; NULL: nothing */
+static void has_what_he_left(const char *rpc, const char *slow, const char *begun)
 {
 	static const char *const flags[] = { "--set=limits.process_calls=256", NULL };
-	static struct load_call calls[256];
+	static struct load_call calls[LEFT];
 	struct load_call more = { .over = NULL };
 	struct load_client client;
 	struct world w;
-	(void)state;
 	load_forget_clients();
 	world_init(&w);
-	world_sim(&w, "create=300s");
+	world_sim(&w, slow);
 	world_daemon(&w, flags);
 	load_open(&client, w.cri);
-	for (unsigned i = 0; i < CK_COUNT(calls); i++) {
-		struct ck_bytes pod = load_pod(i);
-		load_call(&client, &calls[i], "RunPodSandbox", pod.p, pod.len, 0);
-		ck_bytes_free(&pod);
-	}
-	while (world_count(&w, "begin sandbox") < CK_COUNT(calls))
+	for (unsigned i = 0; i < LEFT; i++)
+		call_nth(&client, &calls[i], rpc, i);
+	load_do(&client, &more, "Version", NULL, 0); /* all before it were read */
+	while (begun && world_count(&w, begun) < LEFT)
 		load_turn(5);
 	load_close(&client);
 	while (world_metric(&w, "crikeepd_clients") > 0.5)
@@ -227,15 +242,27 @@ static void who_leaves_his_calls_has_them_still(void **state)
 	load_open(&client, w.cri);
 	load_do(&client, &more, "Version", NULL, 0);
 	assert_int_equal(more.code, CK_GRPC_RESOURCE_EXHAUSTED);
-	assert_int_equal(world_metric(&w, "crikeepd_limit_used{of=\"process_calls\"}"), 256);
+	assert_int_equal(world_metric(&w, "crikeepd_limit_used{of=\"process_calls\"}"), LEFT);
 	load_close(&client);
 	world_kill(&w.sim, SIGKILL); /* it would go on for minutes */
 	while (world_metric(&w, "crikeepd_limit_used{of=\"process_calls\"}") > 0.5)
 		load_turn(5);
-	for (unsigned i = 0; i < CK_COUNT(calls); i++)
+	for (unsigned i = 0; i < LEFT; i++)
 		load_call_fini(&calls[i]);
 	load_call_fini(&more);
 	world_fini(&w);
+}
+
+static void who_leaves_his_creates_has_them_still(void **state)
+{
+	(void)state;
+	has_what_he_left("RunPodSandbox", "create=300s", "begin sandbox");
+}
+
+static void and_his_stops(void **state)
+{
+	(void)state;
+	has_what_he_left("StopPodSandbox", "stop=300s", NULL);
 }
 
 #define PROCESSES (CK_CLIENTS_MAX / CK_PROCESS_CLIENTS)
@@ -372,7 +399,8 @@ int main(void)
 		cmocka_unit_test(who_waits_and_leaves_is_forgotten),
 		cmocka_unit_test(a_process_has_so_many_connections),
 		cmocka_unit_test(limits_are_the_ones_of_the_configuration),
-		cmocka_unit_test(who_leaves_his_calls_has_them_still),
+		cmocka_unit_test(who_leaves_his_creates_has_them_still),
+		cmocka_unit_test(and_his_stops),
 		cmocka_unit_test(who_holds_little_gets_the_place_of_who_holds_most),
 		cmocka_unit_test(a_process_has_so_many_calls),
 		cmocka_unit_test(a_connection_has_so_many_subscriptions),
