@@ -185,7 +185,7 @@ static void print(const struct ck_look *look, const bool *shown, size_t n)
 		{ "ENTRY", CK_COLUMN_RIGHT, 0 },
 		{ "WHO", 0, 0 },
 		{ "ATTEMPT", CK_COLUMN_RIGHT, 1 },
-		{ "EVENT", CK_COLUMN_CUT, 0 },
+		{ "EVENT", CK_COLUMN_FOLD, 0 },
 	};
 	const struct ck_reader *reader = look->reader;
 	bool tree = ck_cli.output != CK_OUTPUT_TABLE;
@@ -240,6 +240,8 @@ static int history(const struct arguments *args, const struct ck_look *look)
 	print(look, shown, n);
 	if (older)
 		ck_cli_hint("%zu older lines are left out; -n 0 shows them", older);
+	else if (!n && reader->owner_degraded)
+		ck_cli_hint("nothing was written before the database could be written no more");
 	else if (!n)
 		ck_cli_hint("nothing has happened%s",
 			    has(&args->since) || has(&args->until) ? " in that time" : " yet");

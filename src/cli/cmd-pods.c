@@ -281,7 +281,7 @@ static void print_table(const struct arguments *args, const struct pods *pods)
 	else if (pods->n)
 		ck_cli_hint("no sandbox is READY; --all lists %zu that are not", pods->n);
 	else
-		ck_cli_hint("no sandboxes");
+		ck_cli_hint("no sandboxes; those that crikeepd hides are in 'crikeep list'");
 }
 
 static struct json_object *pod_tree(const struct pod *pod)

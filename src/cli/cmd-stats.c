@@ -86,7 +86,9 @@ static void print_people(const struct ck_reader *reader, const struct stats *sta
 	ck_print_line(stdout, "database         %s, WAL %s, schema %d",
 		      size_or_none(stats->database, size), size_or_none(stats->wal, wal),
 		      reader->schema);
-	printf("\nentries\n");
+	/* the owner may know more */
+	const char *as_of = reader->owner_degraded ? ", as last written" : "";
+	printf("\nentries%s\n", as_of);
 	for (int s = CK_STATE_CREATING; s <= CK_STATE_MAX; s++) {
 		printf("  %-17s %10zu", ck_state_lower((enum ck_state)s, name),
 		       stats->by_state[s]);
@@ -94,7 +96,7 @@ static void print_people(const struct ck_reader *reader, const struct stats *sta
 			printf("  %zu of them after failed attempts", stats->retried);
 		putchar('\n');
 	}
-	printf("\ncounters\n");
+	printf("\ncounters%s\n", as_of);
 	for (size_t i = 0; i < CK_COUNT(counters); i++)
 		printf("  %-17s %10" PRIu64 "  %s\n", counters[i].name,
 		       counter_value(reader, &counters[i]), counters[i].what);

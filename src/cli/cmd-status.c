@@ -305,12 +305,16 @@ static void print_entries(const struct ck_health *health)
 	}
 	if (fclose(out))
 		ck_text_nomem();
-	print_text("Entries", all ? text : "none", ck_print_list);
+	CK_AUTO_FREE char *whole = ck_text_format("%s%s", all ? text : "none",
+						  health->degraded ? ", as last written" : "");
+	print_text("Entries", whole, ck_print_list);
 }
 
 static void print_problems(const struct ck_problems *problems)
 {
-	printf("\nProblems:%s\n", problems->n ? "" : " none");
+	puts(problems->n ? "\nProblems:"
+			 : "\nProblems: none here. 'crikeep doctor' also checks the kubelet and "
+			   "the node.");
 	for (size_t i = 0; i < problems->n; i++) {
 		const struct ck_problem *problem = &problems->all[i];
 		CK_AUTO_FREE char *hint = ck_text_format("Hint: %s", problem->hint);

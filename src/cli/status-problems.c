@@ -143,10 +143,12 @@ static void judge_database(const struct ck_health *health, struct ck_problems *p
 	ck_text_size(health->space < 0 ? 0 : (uint64_t)health->space, space);
 	if (health->degraded)
 		add(problems, "database_not_written", 0,
-		    HINT("Make space: the usual cause is a full disk. The owner's log names the "
-			 "cause."),
-		    "The owner cannot write the database and goes on in memory (%s are free). What "
-		    "it learns now is lost if it ends.",
+		    HINT("Make space in %s, and do not restart the owner before that. It writes as "
+			 "soon as it can. Its log names the cause.",
+			 ck_cli.state_dir),
+		    "The owner is degraded: it cannot write the database and goes on in memory (%s "
+		    "are free). Pods start as usual. If it ends now, what it has learnt since then "
+		    "is lost.",
 		    space);
 	else if (health->space >= 0 && health->space < (int64_t)CK_WAL_LIMIT)
 		add(problems, "space_low", 0, HINT("Make space in %s.", ck_cli.state_dir),
@@ -212,8 +214,12 @@ static void judge_plugin(const struct ck_health *health, const struct ck_nri_plu
 	char span[CK_TEXT_SPAN];
 	bool said = *plugin->last_error;
 	if (!strcmp(plugin->state, CK_STATUS_ABSENT))
-		add(problems, "plugin_absent", 0, HINT("Start plugin %s.", plugin->name),
-		    "Plugin %s is required and not connected: nothing is handed over without it.",
+		add(problems, "plugin_absent", 0,
+		    HINT("Start plugin %s; if it is not needed any more, take it out of "
+			 "nri.policies in crikeep.yaml.",
+			 plugin->name),
+		    "Plugin %s is required and not connected: no pod and no container is handed "
+		    "over without it.",
 		    plugin->name);
 	else if (!strcmp(plugin->state, CK_STATUS_GONE))
 		add(problems, "plugin_gone", 0, HINT("Look in the log of plugin %s.", plugin->name),

@@ -380,6 +380,38 @@ static void the_widest_column_is_cut_between_characters(void **state)
 	assert_cut(1, "A B\n  1\ne\xcc\x81 1\n"); /* the names of the columns stay */
 }
 
+static void assert_continued(size_t width, const char *cell, const char *want)
+{
+	static const struct ck_column columns[] = {
+		{ "N", CK_COLUMN_RIGHT, 0 },
+		{ "EVENT", CK_COLUMN_FOLD, 0 },
+	};
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+	struct ck_table *table = ck_table_new(columns, CK_COUNT(columns));
+	ck_table_cell(table, "12");
+	ck_table_cell(table, cell);
+	ck_table_print(out, table, width);
+	fclose(out);
+	assert_string_equal(text, want);
+	free(text);
+}
+
+static void a_long_cell_is_continued_below_itself(void **state)
+{
+	(void)state;
+	in_utf8();
+	assert_continued(0, "the request changed: a.b", " N EVENT\n12 the request changed: a.b\n");
+	assert_continued(16, "the request changed: a.b",
+			 " N EVENT\n12 the request\n   changed: a.b\n");
+	assert_continued(14, "changed: config.image", /* no blank to break at */
+			 " N EVENT\n12 changed:\n   config.imag\n   e\n");
+	assert_continued(1, "\xe6\x97\xa5\xe6\x9c\xac\xe6\x97\xa5", /* columns keep their names */
+			 " N EVENT\n12 \xe6\x97\xa5\xe6\x9c\xac\n   \xe6\x97\xa5\n");
+	assert_continued(16, "", " N EVENT\n12 -\n");
+}
+
 static void an_empty_table_is_nothing(void **state)
 {
 	static const struct ck_column columns[] = { { "A", 0, 0 } };
@@ -430,6 +462,7 @@ int main(void)
 		cmocka_unit_test(tables_are_aligned),
 		cmocka_unit_test(narrow_tables_lose_columns_then_letters),
 		cmocka_unit_test(the_widest_column_is_cut_between_characters),
+		cmocka_unit_test(a_long_cell_is_continued_below_itself),
 		cmocka_unit_test(an_empty_table_is_nothing),
 		cmocka_unit_test(paragraphs_are_folded),
 	};

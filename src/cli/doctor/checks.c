@@ -471,9 +471,10 @@ const struct ck_check ck_checks[] = {
 	  "Start the runtime ('kill -CONT' if it is stopped), or set the key 'runtime' in "
 	  "crikeep.yaml to its socket." },
 	{ "kubelet_endpoint", look_kubelet_endpoint,
-	  "Set containerRuntimeEndpoint in the kubelet's configuration to crikeepd's socket, or "
-	  "--container-runtime-endpoint where that is set (kubeadm: "
-	  "/var/lib/kubelet/kubeadm-flags.env), and restart the kubelet." },
+	  "If the endpoint is from the kubelet's command line, change --container-runtime-endpoint "
+	  "there (kubeadm: /var/lib/kubelet/kubeadm-flags.env): it overrides the kubelet's "
+	  "configuration file. Else set containerRuntimeEndpoint in that file. The value is "
+	  "unix:// and crikeepd's socket. Then restart the kubelet; running pods go on." },
 	{ "kubelet_files", look_kubelet_files,
 	  "Restart the kubelet: it reads its configuration when it starts, so it may not have what "
 	  "was said above." },

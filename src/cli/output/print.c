@@ -322,7 +322,7 @@ static void table_narrow(struct ck_table *table, size_t width)
 			if (column->useless && (worst == table->n ||
 						column->useless > table->columns[worst].useless))
 				worst = i;
-			if (column->flags & CK_COLUMN_CUT &&
+			if (column->flags & (CK_COLUMN_CUT | CK_COLUMN_FOLD) &&
 			    table->widths[i] > strlen(column->name) &&
 			    (widest == table->n || table->widths[i] > table->widths[widest]))
 				widest = i;
@@ -338,10 +338,40 @@ static void table_narrow(struct ck_table *table, size_t width)
 	}
 }
 
+/* How much of @s fits into @width columns, broken at a blank if there is one. @ret_next: where the
+ * next line begins; the end of @s, if none does */
+static size_t fold_cell(const char *s, size_t width, size_t *ret_shown, const char **ret_next)
+{
+	size_t len = ck_text_fit(s, width, ret_shown), blank = len;
+	if (!len) /* not even one character fits */
+		len = strlen(s);
+	*ret_next = s + len;
+	if (!s[len])
+		return len;
+	while (blank && s[blank] != ' ')
+		blank--;
+	if (!blank)
+		return len;
+	*ret_next = s + blank + 1;
+	return blank;
+}
+
+static void fold_rest(FILE *out, const char *s, size_t indent, size_t width)
+{
+	while (*s) {
+		size_t shown;
+		const char *next;
+		int len = (int)fold_cell(s, width, &shown, &next);
+		fprintf(out, "%*s%.*s\n", (int)indent, "", len, s);
+		s = next;
+	}
+}
+
 /* @cells: NULL for the names of the columns. No blanks follow the last cell. */
 static void table_row(FILE *out, const struct ck_table *table, char *const *cells)
 {
-	size_t blanks = 0;
+	const char *rest = "";
+	size_t blanks = 0, indent = 0, rest_at = 0, rest_width = 0;
 	for (size_t i = 0; i < table->n; i++) {
 		const char *s = cells ? cells[i] : table->columns[i].name;
 		size_t width = table->widths[i], shown;
@@ -349,10 +379,17 @@ static void table_row(FILE *out, const struct ck_table *table, char *const *cell
 			continue;
 		int len = (int)ck_text_fit(s, width, &shown);
 		bool right = table->columns[i].flags & CK_COLUMN_RIGHT;
+		if (table->columns[i].flags & CK_COLUMN_FOLD) {
+			len = (int)fold_cell(s, width, &shown, &rest);
+			rest_at = indent;
+			rest_width = width;
+		}
 		fprintf(out, "%*s%.*s", (int)(blanks + (right ? width - shown : 0)), "", len, s);
 		blanks = 1 + (right ? 0 : width - shown);
+		indent += width + 1;
 	}
 	putc('\n', out);
+	fold_rest(out, rest, rest_at, rest_width);
 }
 
 void ck_table_print(FILE *out, struct ck_table *table, size_t width)

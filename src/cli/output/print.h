@@ -49,7 +49,8 @@ void ck_tree_print(FILE *out, enum ck_output how, struct json_object *tree);
 
 enum ck_column_flag {
 	CK_COLUMN_RIGHT = 1,
-	CK_COLUMN_CUT = 2, /* may be cut to fit the terminal */
+	CK_COLUMN_CUT = 2,  /* may be cut to fit the terminal */
+	CK_COLUMN_FOLD = 4, /* the last one: continued below itself where it does not fit */
 };
 
 struct ck_column {
