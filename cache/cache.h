@@ -50,6 +50,7 @@
 #include "cache/store/store.h"
 #include "cache/admin-request.h"
 #include "src/base/error.h"
+#include "src/base/log.h"
 #include "src/base/host-process.h"
 
 struct ck_hidden_set;
@@ -114,6 +115,7 @@ struct ck_turn {
 struct ck_log_line {
 	enum ck_log_level level;
 	char text[CK_ERROR_TEXT];
+	char members[CK_LOG_MEMBERS]; /* what it is about; "" without ck_cache_logger */
 };
 #define CK_LOG_LINES 64 /* that wait for the event loop; further ones are only counted */
 
@@ -183,6 +185,13 @@ void ck_told_fill(struct ck_told *told, const struct ck_entry *e);
 void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *fmt, ...)
 	CK_PRINTF(3, 4);
 void ck_cache_log_event(struct ck_cache *cache, const struct ck_history_event *event);
+void ck_cache_log_write(struct ck_cache *cache, const struct ck_log_line *line);
+/* for crikeepd, which sets it before it opens the cache: called instead of host.log */
+struct ck_cache_logger {
+	void (*members)(const struct ck_log_about *about, char buf[CK_LOG_MEMBERS]);
+	void (*write)(enum ck_log_level level, const char *members, const char *text);
+};
+extern const struct ck_cache_logger *ck_cache_logger;
 
 /* rounds.c */
 uint64_t ck_cache_now(const struct ck_cache *cache);

@@ -158,7 +158,7 @@ static void write_log(struct ck_cache *cache)
 		cache->log_lost = 0;
 		pthread_mutex_unlock(&cache->lock);
 		for (unsigned i = 0; i < n; i++)
-			cache->host.log(lines[i].level, lines[i].text, cache->host.userdata);
+			ck_cache_log_write(cache, &lines[i]);
 		if (lost) {
 			char text[64];
 			snprintf(text, sizeof(text), "%u lines of this log were dropped", lost);

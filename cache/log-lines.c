@@ -2,32 +2,51 @@
 /*
  * What the host's log is told. The ordinary path is told at level debug. One line at level info or
  * above tells of each rescue, each failure and each administrative act. A line begins with kind,
- * pod and attempt, and ends with fields: name=value.
+ * pod and attempt, and ends with fields: name=value. crikeepd also gets them as members of a JSON
+ * object.
  */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "cache/cache.h"
 #include "src/base/duration.h"
+#include "src/base/log.h"
 
-void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *fmt, ...)
+const struct ck_cache_logger *ck_cache_logger;
+
+static void add_line(struct ck_cache *cache, enum ck_log_level level, const char *members,
+		     const char *fmt, va_list ap)
 {
-	if (!cache->host.log)
-		return;
 	pthread_mutex_lock(&cache->lock);
 	/* lines for debugging leave room for those that matter */
 	if (cache->log_n >= (level == CK_LOG_DEBUG ? CK_LOG_LINES / 2 : CK_LOG_LINES)) {
 		cache->log_lost += level != CK_LOG_DEBUG; /* nobody need know of those */
 	} else {
-		va_list ap;
 		struct ck_log_line *line = &cache->log[cache->log_n++];
 		line->level = level;
-		va_start(ap, fmt);
 		vsnprintf(line->text, sizeof(line->text), fmt, ap);
-		va_end(ap);
+		snprintf(line->members, sizeof(line->members), "%s", members);
 		cache->pending = true;
 	}
 	pthread_mutex_unlock(&cache->lock);
+}
+
+void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *fmt, ...)
+{
+	va_list ap;
+	if (!cache->host.log)
+		return;
+	va_start(ap, fmt);
+	add_line(cache, level, "", fmt, ap);
+	va_end(ap);
+}
+
+void ck_cache_log_write(struct ck_cache *cache, const struct ck_log_line *line)
+{
+	if (ck_cache_logger)
+		ck_cache_logger->write(line->level, line->members, line->text);
+	else
+		cache->host.log(line->level, line->text, cache->host.userdata);
 }
 
 /* was it too late for its first caller, or asked for again? */
@@ -94,44 +113,80 @@ static enum ck_log_level level_of(const struct ck_history_event *event)
 
 /* The times of a row from an earlier boot say nothing, and those of an imported one are of its
  * import. */
-static void print_fields(const struct ck_history_event *event, char text[FIELDS_MAX])
+static void find_about(const struct ck_history_event *event, struct ck_log_about *ret)
 {
 	const struct ck_row *row = &event->entry->row;
+	const struct ck_key *key = row->key;
 	bool timed = row->origin == CK_ORIGIN_CACHE && row->created &&
 		     row->reason != CK_REASON_REBOOT;
+	*ret = (struct ck_log_about){
+		.kind = key->kind == CK_SANDBOX ? "sandbox" : "container",
+		.pod_namespace = key->pod_namespace,
+		.pod = key->pod_name,
+		.uid = key->pod_uid,
+		.container = key->container,
+		.id = row->result ? row->result->id : NULL,
+		.attempt = key->attempt,
+		.requests = row->requests,
+		.created_in = -1,
+		.after = -1,
+	};
+	if (timed && row->existed)
+		ret->created_in = (int64_t)ck_duration_between(row->created, row->existed);
+	if (timed)
+		ret->after = (int64_t)ck_duration_between(row->created, event->at);
+}
+
+static void print_fields(const struct ck_log_about *about, char text[FIELDS_MAX])
+{
 	size_t n = 0;
 	text[0] = '\0';
-	if (row->result)
-		n += (size_t)snprintf(text + n, FIELDS_MAX - n, " id=%s", row->result->id);
-	if (timed && row->existed)
-		n += (size_t)snprintf(
-			text + n, FIELDS_MAX - n, " created_in=%.1fs",
-			(double)ck_duration_between(row->created, row->existed) / 1e9);
-	if (timed)
+	if (about->id)
+		n += (size_t)snprintf(text + n, FIELDS_MAX - n, " id=%s", about->id);
+	if (about->created_in >= 0)
+		n += (size_t)snprintf(text + n, FIELDS_MAX - n, " created_in=%.1fs",
+				      (double)about->created_in / 1e9);
+	if (about->after >= 0)
 		n += (size_t)snprintf(text + n, FIELDS_MAX - n, " after=%.1fs",
-				      (double)ck_duration_between(row->created, event->at) / 1e9);
-	if (row->requests > 1)
-		snprintf(text + n, FIELDS_MAX - n, " requests=%u", row->requests);
+				      (double)about->after / 1e9);
+	if (about->requests > 1)
+		snprintf(text + n, FIELDS_MAX - n, " requests=%u", about->requests);
+}
+
+static void log_about(struct ck_cache *cache, const struct ck_history_event *event,
+		      const struct ck_log_about *about, const char *fmt, ...) CK_PRINTF(4, 5);
+static void log_about(struct ck_cache *cache, const struct ck_history_event *event,
+		      const struct ck_log_about *about, const char *fmt, ...)
+{
+	char members[CK_LOG_MEMBERS] = "";
+	va_list ap;
+	if (ck_cache_logger)
+		ck_cache_logger->members(about, members);
+	va_start(ap, fmt);
+	add_line(cache, level_of(event), members, fmt, ap);
+	va_end(ap);
 }
 
 void ck_cache_log_event(struct ck_cache *cache, const struct ck_history_event *event)
 {
 	const char *detail = event->detail, *colon = detail[0] ? ": " : "";
 	char who[256], fields[FIELDS_MAX];
+	struct ck_log_about about;
 	if (!cache->host.log)
 		return;
 	ck_key_print(event->entry->row.key, who, sizeof(who));
-	print_fields(event, fields);
+	find_about(event, &about);
+	print_fields(&about, fields);
 	if (event->what == CK_WHAT_MOVED)
-		ck_cache_log(cache, level_of(event), "%s: %s -> %s%s%s%s%s%s", who,
-			     ck_state_name(event->from), ck_state_name(event->to),
-			     event->reason ? ": " : "", ck_reason_text(event->reason), colon,
-			     detail, fields);
+		log_about(cache, event, &about, "%s: %s -> %s%s%s%s%s%s", who,
+			  ck_state_name(event->from), ck_state_name(event->to),
+			  event->reason ? ": " : "", ck_reason_text(event->reason), colon, detail,
+			  fields);
 	else
-		ck_cache_log(cache, level_of(event), "%s: %s%s%s%s%s%s%s", who,
-			     event->what == CK_WHAT_HANDED_BACK && is_rescue(event->entry)
-				     ? "late, and "
-				     : "",
-			     ck_what_text(event->what), event->grpc ? ": " : "",
-			     event->grpc ? ck_grpc_name(event->grpc) : "", colon, detail, fields);
+		log_about(cache, event, &about, "%s: %s%s%s%s%s%s%s", who,
+			  event->what == CK_WHAT_HANDED_BACK && is_rescue(event->entry)
+				  ? "late, and "
+				  : "",
+			  ck_what_text(event->what), event->grpc ? ": " : "",
+			  event->grpc ? ck_grpc_name(event->grpc) : "", colon, detail, fields);
 }

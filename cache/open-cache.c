@@ -247,8 +247,7 @@ int ck_cache_close_impl(struct ck_cache *cache, struct ck_error *err)
 	pthread_mutex_unlock(&cache->lock);
 	if (cache->host.log) /* the event loop is gone */
 		for (unsigned i = 0; i < cache->log_n; i++)
-			cache->host.log(cache->log[i].level, cache->log[i].text,
-					cache->host.userdata);
+			ck_cache_log_write(cache, &cache->log[i]);
 	cache->log_n = 0;
 	ck_machine_free(cache->machine);
 	cache->machine = NULL;

@@ -162,6 +162,10 @@
 #define CK_LISTEN_PATH_MAX (CK_SOCKET_PATH_MAX - 5u)
 /* below PIPE_BUF, so a pipe takes it whole or not at all; an error has at most 512 */
 #define CK_LOG_LINE        2048u
+/* a line as JSON, below PIPE_BUF as well; its text is cut if need be */
+#define CK_LOG_JSON        4080u
+/* what a line is about, as JSON: names as long as Kubernetes' have 700 bytes in all */
+#define CK_LOG_MEMBERS     1024u
 #define CK_LOG_SAME        8u           /* lines remembered; each is written once a second */
 
 /* NRI */

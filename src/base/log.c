@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -49,6 +50,7 @@ static struct {
 	const char *name; /* of the program */
 	enum way way;
 	enum ck_log_level level;
+	enum ck_log_format format;
 	int fd;
 	bool prefix;      /* "<6>": standard error leads to the journal */
 	bool in_line;     /* the last line was written in part */
@@ -63,7 +65,13 @@ static uint64_t kernel_clock(void)
 	return ck_clock_ns(CLOCK_MONOTONIC);
 }
 
+static uint64_t kernel_wall_clock(void)
+{
+	return ck_clock_ns(CLOCK_REALTIME);
+}
+
 uint64_t (*ck_log_clock)(void) = kernel_clock;
+uint64_t (*ck_log_wall_clock)(void) = kernel_wall_clock;
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
@@ -156,12 +164,140 @@ void ck_log_level(enum ck_log_level level)
 	pthread_mutex_unlock(&sink.lock);
 }
 
+void ck_log_format(enum ck_log_format format)
+{
+	pthread_mutex_lock(&sink.lock);
+	sink.format = format;
+	pthread_mutex_unlock(&sink.lock);
+}
+
 uint64_t ck_log_dropped(void)
 {
 	pthread_mutex_lock(&sink.lock);
 	uint64_t n = sink.dropped;
 	pthread_mutex_unlock(&sink.lock);
 	return n;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+/* One character as it stands in a JSON string. A byte that is no UTF-8 becomes U+FFFD. @ret_len: of
+ * @out, at most 12. Return: the length of the character in @s */
+static size_t json_char(const char *s, char out[13], size_t *ret_len)
+{
+	uint32_t c;
+	size_t n = ck_utf8_next(s, &c), len = n;
+	if (!n)
+		c = 0xFFFD;
+	if (c == '"' || c == '\\')
+		len = (size_t)sprintf(out, "\\%c", (char)c);
+	else if (n && !ck_utf8_unsafe(c))
+		memcpy(out, s, n);
+	else if (c <= 0xFFFF)
+		len = (size_t)sprintf(out, "\\u%04x", (unsigned)c);
+	else
+		len = (size_t)sprintf(out, "\\u%04x\\u%04x",
+				      0xD800u | ((c - 0x10000) >> 10 & 0x3FF),
+				      0xDC00u | ((c - 0x10000) & 0x3FF));
+	*ret_len = len;
+	return n ? n : 1;
+}
+
+/* @s between quotes. What does not fit into @size is cut and ends in "...". Return: is it whole? */
+static bool json_text(const char *s, char *buf, size_t size, size_t *ret_len)
+{
+	static const char end[] = "...\"";
+	size_t len = 1, keep = 1, n;
+	char out[13];
+	buf[0] = '"';
+	while (*s) {
+		s += json_char(s, out, &n);
+		if (len + n + sizeof("\"") > size) {
+			memcpy(buf + keep, end, sizeof(end));
+			*ret_len = keep + sizeof(end) - 1;
+			return false;
+		}
+		memcpy(buf + len, out, n);
+		len += n;
+		keep = len + sizeof(end) <= size ? len : keep;
+	}
+	memcpy(buf + len, "\"", sizeof("\""));
+	*ret_len = len + 1;
+	return true;
+}
+
+/* the members of an object, of which each is written as a whole or not at all */
+struct members {
+	char *buf; /* of CK_LOG_MEMBERS */
+	size_t len;
+};
+
+static void put_member(struct members *members, const char *name, const char *value)
+{
+	size_t left = CK_LOG_MEMBERS - members->len;
+	int n = snprintf(members->buf + members->len, left, ",\"%s\":%s", name, value);
+	if ((size_t)n < left)
+		members->len += (size_t)n;
+	members->buf[members->len] = '\0';
+}
+
+static void put_text(struct members *members, const char *name, const char *s)
+{
+	char value[CK_LOG_MEMBERS];
+	size_t len;
+	if (s && *s && json_text(s, value, sizeof(value), &len))
+		put_member(members, name, value);
+}
+
+static void put_seconds(struct members *members, const char *name, int64_t ns)
+{
+	char value[32];
+	snprintf(value, sizeof(value), "%.3f", (double)ns / (double)CK_NS_PER_S);
+	if (ns >= 0)
+		put_member(members, name, value);
+}
+
+void ck_log_members(const struct ck_log_about *about, char buf[CK_LOG_MEMBERS])
+{
+	struct members members = { .buf = buf };
+	char number[16];
+	buf[0] = '\0';
+	put_text(&members, "kind", about->kind);
+	put_text(&members, "namespace", about->pod_namespace);
+	put_text(&members, "pod", about->pod);
+	put_text(&members, "uid", about->uid);
+	put_text(&members, "container", about->container);
+	snprintf(number, sizeof(number), "%" PRIu32, about->attempt);
+	put_member(&members, "attempt", number);
+	put_text(&members, "id", about->id);
+	put_seconds(&members, "created_in_seconds", about->created_in);
+	put_seconds(&members, "after_seconds", about->after);
+	snprintf(number, sizeof(number), "%" PRIu32, about->requests);
+	put_member(&members, "requests", number);
+}
+
+static void print_json(enum ck_log_level level, const char *members, const char *text,
+		       char line[CK_LOG_JSON])
+{
+	static const char *const words[] = {
+		[CK_LOG_ERROR] = "error",
+		[CK_LOG_WARNING] = "warning",
+		[CK_LOG_INFO] = "info",
+		[CK_LOG_DEBUG] = "debug",
+	};
+	uint64_t ns = ck_log_wall_clock();
+	time_t seconds = (time_t)(ns / CK_NS_PER_S);
+	bool known = (size_t)level < CK_COUNT(words) && words[level];
+	struct tm tm = { 0 };
+	size_t len, text_len, tail = strlen(members) + sizeof("}");
+	gmtime_r(&seconds, &tm);
+	len = strftime(line, CK_LOG_JSON, "{\"time\":\"%Y-%m-%dT%H:%M:%S", &tm);
+	len += (size_t)snprintf(line + len, CK_LOG_JSON - len,
+				".%06uZ\",\"level\":\"%s\",\"message\":",
+				(unsigned)(ns % CK_NS_PER_S / 1000), known ? words[level] : "info");
+	json_text(text, line + len, CK_LOG_JSON - len - tail, &text_len);
+	len += text_len;
+	snprintf(line + len, CK_LOG_JSON - len, "%s}", members);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -179,7 +315,7 @@ static bool dial_again(int e, uint64_t now)
 
 static bool write_journal(enum ck_log_level level, const char *text, uint64_t now)
 {
-	char line[CK_LOG_LINE + 96]; /* a text has no newline: it was made safe */
+	char line[CK_LOG_JSON + 96]; /* a text has no newline: it was made safe */
 	int n = snprintf(line, sizeof(line), "PRIORITY=%d\nSYSLOG_IDENTIFIER=%s\nMESSAGE=%s\n",
 			 (int)level, sink.name, text);
 	for (;;) {
@@ -203,7 +339,8 @@ static ssize_t write_some(const char *p, size_t n)
 	return done;
 }
 
-static bool write_stderr(enum ck_log_level level, const char *text)
+/* @json: @text is an object */
+static bool write_stderr(enum ck_log_level level, const char *text, bool json)
 {
 	static const char *const words[] = {
 		[CK_LOG_ERROR] = "error: ",
@@ -211,26 +348,32 @@ static bool write_stderr(enum ck_log_level level, const char *text)
 		[CK_LOG_INFO] = "",
 		[CK_LOG_DEBUG] = "debug: ",
 	};
-	char line[CK_LOG_LINE + 64], prefix[8] = "";
+	char line[CK_LOG_JSON + 64], prefix[8] = "";
 	bool known = (size_t)level < CK_COUNT(words) && words[level];
 	if (sink.prefix)
 		snprintf(prefix, sizeof(prefix), "<%d>", (int)level & 7);
 	/* end a line that was written in part, so that this one is whole */
-	int n = snprintf(line, sizeof(line), "%s%s%s: %s%s\n", sink.in_line ? "\n" : "", prefix,
-			 sink.name, known ? words[level] : "", text);
+	int n = snprintf(line, sizeof(line), "%s%s%s%s%s%s\n", sink.in_line ? "\n" : "", prefix,
+			 json ? "" : sink.name, json ? "" : ": ",
+			 json || !known ? "" : words[level], text);
 	ssize_t done = write_some(line, (size_t)n);
 	if (done > 0)
 		sink.in_line = done < n;
 	return done == n;
 }
 
-static bool write_line(enum ck_log_level level, const char *text, uint64_t now)
+static bool write_line(enum ck_log_level level, const char *members, const char *text, uint64_t now)
 {
-	bool done = false;
+	char object[CK_LOG_JSON];
+	bool done = false, json = sink.format == CK_LOG_JSON_LINES;
+	if (json) {
+		print_json(level, members, text, object);
+		text = object;
+	}
 	if (sink.way == JOURNAL)
 		done = write_journal(level, text, now);
 	else if (sink.way != NOWHERE)
-		done = write_stderr(level, text);
+		done = write_stderr(level, text, json);
 	sink.dropped += !done;
 	return done;
 }
@@ -244,7 +387,7 @@ static bool tell_dropped(uint64_t now)
 		return true;
 	snprintf(text, sizeof(text), "%llu log lines could not be written",
 		 (unsigned long long)(before - sink.told));
-	bool done = write_line(CK_LOG_WARNING, text, now);
+	bool done = write_line(CK_LOG_WARNING, "", text, now);
 	sink.dropped = before; /* this line does not count */
 	if (done)
 		sink.told = before;
@@ -279,7 +422,7 @@ static bool is_repeated(enum ck_log_level level, const char *text, uint64_t now,
 	return false;
 }
 
-static void write_safe(enum ck_log_level level, const char *safe)
+static void write_safe(enum ck_log_level level, const char *members, const char *safe)
 {
 	char more[CK_LOG_LINE];
 	unsigned left_out = 0;
@@ -296,7 +439,7 @@ static void write_safe(enum ck_log_level level, const char *safe)
 		safe = more;
 	}
 	if (tell_dropped(now))
-		write_line(level, safe, now);
+		write_line(level, members, safe, now);
 	else
 		sink.dropped++;
 }
@@ -312,7 +455,20 @@ void ck_log(enum ck_log_level level, const char *fmt, ...)
 		vsnprintf(text, sizeof(text), fmt, ap);
 		va_end(ap);
 		ck_utf8_clean(text, false, safe, sizeof(safe));
-		write_safe(level, safe);
+		write_safe(level, "", safe);
+	}
+	pthread_mutex_unlock(&sink.lock);
+	errno = e;
+}
+
+void ck_log_with(enum ck_log_level level, const char *members, const char *text)
+{
+	char safe[CK_LOG_LINE];
+	int e = errno;
+	pthread_mutex_lock(&sink.lock);
+	if (level <= sink.level) {
+		ck_utf8_clean(text, false, safe, sizeof(safe));
+		write_safe(level, members, safe);
 	}
 	pthread_mutex_unlock(&sink.lock);
 	errno = e;

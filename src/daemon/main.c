@@ -21,6 +21,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "cache/cache.h"
 #include "cache/request/redact.h"
 #include "cache/store/store-int.h"
 #include "src/base/duration.h"
@@ -269,6 +270,7 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
 	} else {
 		ck_conf_reload(&m->daemon.conf, &fresh, cannot_change, NULL);
 		ck_log_level(m->daemon.conf.log_level);
+		ck_log_format(m->daemon.conf.log_format);
 		ck_log(CK_LOG_INFO, "reloaded the configuration");
 	}
 	ck_conf_fini(&fresh);
@@ -341,6 +343,8 @@ static int cache_ready(sd_event_source *source, int fd, uint32_t events, void *u
 	return 0;
 }
 
+static const struct ck_cache_logger logger = { ck_log_members, ck_log_with };
+
 static int open_cache(struct ck_daemon_main *m, struct ck_error *err)
 {
 	struct ck_daemon *daemon = &m->daemon;
@@ -370,6 +374,7 @@ static int open_cache(struct ck_daemon_main *m, struct ck_error *err)
 		.ignore_annotations = (const char *const *)conf->ignore_annotations,
 		.compare_sandbox_config = conf->compare_sandbox_config,
 	};
+	ck_cache_logger = &logger;
 	r = ck_cache_open(&options, &daemon->cache, err);
 	if (r < 0)
 		return r;
@@ -591,6 +596,7 @@ int main(int argc, char **argv)
 	}
 	block_signals();
 	catch_bus_errors();
+	ck_log_format(m.daemon.conf.log_format);
 	ck_log_open("crikeepd", m.daemon.conf.log_target, m.daemon.conf.log_level);
 	ck_conf_check(&m.daemon.conf, odd, NULL, NULL);
 	if (take_sockets(&m) >= 0) {

@@ -173,8 +173,9 @@ static void nothing_of_a_request_is_written_whatever_becomes_of_it(void **state)
 static void what_differs_is_named_without_a_value_and_evicted(void **state)
 {
 	struct stage *s = *state;
+	static const char *const flags[] = { "--set", "log.format=json", NULL };
 	char sandbox[POD_ID];
-	stage_start(s, "create.container=400ms", NULL);
+	stage_start(s, "create.container=400ms", flags);
 	assert_int_equal(run(s, "pod", "20S", sandbox, NULL), CK_GRPC_OK);
 	assert_int_equal(create(s, sandbox, "pod", false, "100m", NULL), CK_GRPC_DEADLINE_EXCEEDED);
 	world_until_logged(&s->w, "CREATING -> KEPT", 10);
@@ -201,7 +202,7 @@ static void a_runtime_that_quotes_is_heard_by_its_caller_only(void **state)
 static void a_runtime_that_quotes_others_is_not_believed_either(void **state)
 {
 	struct stage *s = *state;
-	static const char *const flags[] = { "--ttl", "1s", NULL };
+	static const char *const flags[] = { "--ttl", "1s", "--set", "log.format=json", NULL };
 	char sandbox[POD_ID];
 	stage_start(s, "create=400ms,fail.remove=2,error_text=quote", flags);
 	assert_int_equal(run(s, "pod", "20S", sandbox, NULL), CK_GRPC_OK);

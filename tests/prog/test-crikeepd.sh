@@ -201,6 +201,48 @@ pid=
 ! grep 'the simulator ended' "$work/log"
 result and_the_daemon_ends_first $?
 
+# ---- a log of JSON lines -------------------------------------------------------------------------
+
+printf 'log:\n  format: json\n  level: debug\n' >"$work/c.yaml"
+late() { # a caller who goes before the sandbox is there, whose environment is in no line
+	"$crikeep" drive --endpoint "unix://$work/cri.sock" --pod late --attempt 7 \
+		--deadline 300ms --give-up 300ms
+	wait_for 100 grep -q '"message":"sandbox default/late attempt 7: listed' "$work/log"
+}
+objects() { # each line is one, with what every line has
+	local line n=0
+	while read -r line; do
+		n=$((n + 1))
+		printf '%s\n' "$line" | "$read_tree" json >"$work/tree"
+		[ "$(head -n 3 "$work/tree" | cut -d ' ' -f 1 | xargs)" = \
+			'.time .level .message' ] && continue
+		echo "$line"
+		return 1
+	done <"$work/log"
+	[ "$n" -gt 5 ]
+}
+about() { # what the line about the late sandbox says besides its text
+	grep '"message":"sandbox default/late attempt 7: listed' "$work/log" | "$read_tree" json |
+		sed '1,3d; s/[0-9a-f]\{16,\}/ID/; s/seconds = [0-9][0-9.]*$/seconds = N/' |
+		diff - <(printf '.%s\n' 'kind = "sandbox"' 'namespace = "default"' 'pod = "late"' \
+		"uid = \"$(sed -n 's/.*"pod":"late","uid":"\([^"]*\)".*/\1/p' "$work/log" |
+			head -n 1)\"" 'attempt = 7' 'id = "ID"' 'created_in_seconds = N' \
+		'after_seconds = N' 'requests = 1')
+}
+if start --runtime sim:create=1s --config "$work/c.yaml"; then
+	check json_lines_tell_of_a_late_sandbox late
+	check each_json_line_is_one_object objects
+	check and_says_what_it_is_about about
+	printf 'log: {level: debug}\n' >"$work/c.yaml"
+	kill -HUP "$pid"
+	wait_for 50 grep -q '^crikeepd: reloaded the configuration' "$work/log"
+	result sighup_changes_the_format $?
+	stop TERM
+else
+	cat "$work/log"
+	result json_lines_tell_of_a_late_sandbox 1
+fi
+
 # ---- a log that is not read ----------------------------------------------------------------------
 
 mkfifo "$work/pipe"

@@ -99,6 +99,7 @@ static void defaults_are_those_of_the_limits(void **state)
 	assert_false(conf.compare_sandbox_config);
 	assert_int_equal(conf.log_level, CK_LOG_INFO);
 	assert_int_equal(conf.log_target, CK_LOG_TO_AUTO);
+	assert_int_equal(conf.log_format, CK_LOG_TEXT);
 	assert_int_equal(ck_conf_check(&conf, NULL, NULL, &err), 0);
 }
 
@@ -134,7 +135,8 @@ static const char every_key[] =
 	"  process_calls: 300\n"
 	"log:\n"
 	"  level: debug\n"
-	"  target: stderr\n";
+	"  target: stderr\n"
+	"  format: json\n";
 
 static void every_key_is_read(void **state)
 {
@@ -189,6 +191,7 @@ static void every_key_is_read(void **state)
 	assert_int_equal(conf.process_calls, 300);
 	assert_int_equal(conf.log_level, CK_LOG_DEBUG);
 	assert_int_equal(conf.log_target, CK_LOG_TO_STDERR);
+	assert_int_equal(conf.log_format, CK_LOG_JSON_LINES);
 	assert_int_equal(ck_conf_check(&conf, NULL, NULL, &err), 0);
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Log lines never wait: full, closed and unread ends of every kind, a journal that is not there,
  * comes, and goes. */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,6 +15,7 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/base/log.h"
+#include "src/base/utf8.h"
 #include "tests/unit/harness.h"
 
 #define FAR "/nonexistent/socket"
@@ -24,10 +27,16 @@ static uint64_t clock_of_test(void)
 	return now;
 }
 
+static uint64_t wall_clock_of_test(void)
+{
+	return 1700000000 * CK_NS_PER_S + 4567890;
+}
+
 static int setup(void **state)
 {
 	(void)state;
 	ck_log_clock = clock_of_test;
+	ck_log_wall_clock = wall_clock_of_test;
 	unsetenv("JOURNAL_STREAM");
 	return 0;
 }
@@ -35,6 +44,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
+	ck_log_format(CK_LOG_TEXT);
 	ck_log_close();
 	return 0;
 }
@@ -182,6 +192,167 @@ static void the_same_line_is_written_once_a_second(void **state)
 	ck_log(CK_LOG_INFO, "again");
 	assert_string_equal(drain(p[0]), "crikeepd: again (repeated once)\n");
 	assert_true(ck_log_dropped() == 0);
+	close(p[0]);
+	close(p[1]);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+#define OBJECT(level, rest) \
+	"{\"time\":\"2023-11-14T22:13:20.004567Z\",\"level\":\"" level "\",\"message\":" rest "}"
+
+static void as_json_a_line_is_one_object(void **state)
+{
+	int p[2];
+	(void)state;
+	assert_int_equal(pipe(p), 0);
+	ck_log_open_at(CK_LOG_TO_STDERR, CK_LOG_DEBUG, FAR, p[1]);
+	ck_log(CK_LOG_INFO, "as text");
+	ck_log_format(CK_LOG_JSON_LINES);
+	ck_log(CK_LOG_ERROR, "one %d", 1);
+	ck_log(CK_LOG_WARNING, "two");
+	ck_log(CK_LOG_INFO, "three");
+	ck_log(CK_LOG_DEBUG, "four");
+	assert_string_equal(drain(p[0]), "crikeepd: as text\n" OBJECT("error", "\"one 1\"")
+					 "\n" OBJECT("warning", "\"two\"")
+					 "\n" OBJECT("info", "\"three\"")
+					 "\n" OBJECT("debug", "\"four\"") "\n");
+	/* the text is what it is without JSON, and its quotes and backslashes are escaped */
+	ck_log(CK_LOG_INFO, "%s", "a\n\"b\"\\\x1b[2J\xff\xe2\x80\xae caf\xc3\xa9");
+	assert_string_equal(drain(p[0]), OBJECT("info", "\"a\\\\x0a\\\"b\\\"\\\\"
+							"\\\\x1b[2J\\\\xff\\\\xe2\\\\x80"
+							"\\\\xae caf\xc3\xa9\"") "\n");
+	close(p[0]);
+	close(p[1]);
+}
+
+static void as_json_a_line_says_what_it_is_about(void **state)
+{
+	static const struct ck_log_about all = {
+		"container", "prod",	  "we\"b",	"u-1", "app", "4f\n\xff\xf3\xa0\x80\x81",
+		3,	     2,	 11 * CK_NS_PER_S, 0 },
+				  few = { .kind = "sandbox", .created_in = -1, .after = -1 };
+	char members[CK_LOG_MEMBERS];
+	int p[2];
+	(void)state;
+	assert_int_equal(pipe(p), 0);
+	ck_log_open_at(CK_LOG_TO_STDERR, CK_LOG_INFO, FAR, p[1]);
+	ck_log_members(&all, members);
+	ck_log_with(CK_LOG_INFO, members, "text");
+	assert_string_equal(drain(p[0]), "crikeepd: text\n");
+	ck_log_format(CK_LOG_JSON_LINES);
+	ck_log_with(CK_LOG_DEBUG, members, "not at this level");
+	ck_log_with(CK_LOG_INFO, members, "json");
+	assert_string_equal(
+		drain(p[0]),
+		OBJECT("info",
+		       "\"json\",\"kind\":\"container\",\"namespace\":\"prod\",\"pod\":\"we\\\"b\","
+		       "\"uid\":\"u-1\",\"container\":\"app\",\"attempt\":3,"
+		       "\"id\":\"4f\\u000a\\ufffd\\udb40\\udc01\",\"created_in_seconds\":11.000,"
+		       "\"after_seconds\":0.000,\"requests\":2") "\n");
+	ck_log_members(&few, members);
+	assert_string_equal(members, ",\"kind\":\"sandbox\",\"attempt\":0,\"requests\":0");
+	close(p[0]);
+	close(p[1]);
+}
+
+/* a name that is too long is left out, and a text that is too long is cut */
+static void as_json_a_line_fits_into_a_pipe(void **state)
+{
+	char name[CK_NAME_MAX_LEN + 1], text[CK_LOG_LINE], members[CK_LOG_MEMBERS];
+	int p[2];
+	(void)state;
+	memset(name, '"', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	struct ck_log_about about = { .kind = "sandbox", .pod = name, .id = "x" };
+	about.uid = name + 800;
+	ck_log_members(&about, members);
+	assert_null(strstr(members, "\"pod\""));
+	assert_non_null(strstr(members, "\"uid\""));
+	assert_non_null(strstr(members, ",\"attempt\":0,\"id\":\"x\""));
+	assert_int_equal(pipe(p), 0);
+	ck_log_open_at(CK_LOG_TO_STDERR, CK_LOG_INFO, FAR, p[1]);
+	ck_log_format(CK_LOG_JSON_LINES);
+	memset(text, '\\', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	ck_log_with(CK_LOG_INFO, members, text);
+	const char *line = drain(p[0]);
+	assert_true(strlen(line) > 3900 && strlen(line) <= PIPE_BUF);
+	assert_non_null(strstr(line, "\\\\...\",\"kind\":\"sandbox\""));
+	assert_string_equal(line + strlen(line) - 2, "}\n");
+	close(p[0]);
+	close(p[1]);
+}
+
+/* Return: the string behind @s, which begins with a quote; strict, as RFC 8259 has it */
+static const char *after_string(const char *s)
+{
+	assert_int_equal(*s++, '"');
+	while (*s != '"') {
+		uint32_t c;
+		size_t n = ck_utf8_next(s, &c);
+		assert_true(n > 0 && !ck_utf8_unsafe(c));
+		s += n;
+		if (c != '\\')
+			continue;
+		assert_true(*s && strchr("\"\\u", *s));
+		if (*s++ == 'u')
+			for (int i = 0; i < 4; i++)
+				assert_true(isxdigit((unsigned char)*s++));
+	}
+	return s + 1;
+}
+
+static void as_json_no_bytes_break_a_line(void **state)
+{
+	char bytes[700], members[CK_LOG_MEMBERS];
+	uint32_t seed = 1;
+	int p[2];
+	(void)state;
+	assert_int_equal(pipe(p), 0);
+	ck_log_open_at(CK_LOG_TO_STDERR, CK_LOG_INFO, FAR, p[1]);
+	ck_log_format(CK_LOG_JSON_LINES);
+	for (int round = 0; round < 2000; round++) {
+		size_t n = seed % sizeof(bytes);
+		for (size_t i = 0; i < n; i++) {
+			seed = seed * 1664525 + 1013904223;
+			bytes[i] = (char)(seed >> 24 ? seed >> 24 : '"');
+		}
+		bytes[n] = '\0';
+		seed = seed * 1664525 + 1013904223;
+		struct ck_log_about about = { .kind = "x", .pod = bytes, .id = bytes + n / 2 };
+		ck_log_members(&about, members);
+		ck_log_with(CK_LOG_INFO, members, bytes);
+		const char *s = drain(p[0]);
+		assert_int_equal(*s++, '{');
+		for (;;) {
+			s = after_string(s);
+			assert_int_equal(*s++, ':');
+			s = *s == '"' ? after_string(s) : s + strspn(s, "0123456789.");
+			if (*s != ',')
+				break;
+			s++;
+		}
+		assert_string_equal(s, "}\n");
+		now += CK_NS_PER_S;
+	}
+	close(p[0]);
+	close(p[1]);
+}
+
+static void as_json_what_was_dropped_is_told(void **state)
+{
+	int p[2];
+	(void)state;
+	assert_int_equal(pipe(p), 0);
+	ck_log_open_at(CK_LOG_TO_STDERR, CK_LOG_INFO, FAR, p[1]);
+	ck_log_format(CK_LOG_JSON_LINES);
+	fill();
+	drain(p[0]);
+	ck_log(CK_LOG_INFO, "read again");
+	assert_string_equal(drain(p[0]),
+			    OBJECT("warning", "\"1 log lines could not be written\"") "\n" OBJECT(
+				    "info", "\"read again\"") "\n");
 	close(p[0]);
 	close(p[1]);
 }
@@ -365,6 +536,9 @@ static void the_journal_gets_datagrams(void **state)
 	ck_log(CK_LOG_WARNING, "a %s", "text\nPRIORITY=0");
 	assert_datagram(&journal, DATAGRAM(4, "a text\\x0aPRIORITY=0"));
 	assert_datagram(&journal, NULL);
+	ck_log_format(CK_LOG_JSON_LINES);
+	ck_log(CK_LOG_INFO, "a\nb");
+	assert_datagram(&journal, DATAGRAM(6, OBJECT("info", "\"a\\\\x0ab\"")));
 	journal_close(&journal);
 }
 
@@ -434,6 +608,10 @@ static void auto_goes_where_standard_error_goes(void **state)
 	ck_log_open_at(CK_LOG_TO_AUTO, CK_LOG_INFO, FAR, s[1]);
 	ck_log(CK_LOG_WARNING, "with its level");
 	assert_string_equal(drain(s[0]), "<4>crikeepd: warning: with its level\n");
+	ck_log_format(CK_LOG_JSON_LINES);
+	ck_log(CK_LOG_WARNING, "as JSON");
+	assert_string_equal(drain(s[0]), "<4>" OBJECT("warning", "\"as JSON\"") "\n");
+	ck_log_format(CK_LOG_TEXT);
 
 	snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev,
 		 (unsigned long long)st.st_ino + 1);
@@ -488,6 +666,11 @@ int main(void)
 		TEST(a_line_tells_its_level),
 		TEST(text_is_made_safe),
 		TEST(the_same_line_is_written_once_a_second),
+		TEST(as_json_a_line_is_one_object),
+		TEST(as_json_a_line_says_what_it_is_about),
+		TEST(as_json_a_line_fits_into_a_pipe),
+		TEST(as_json_no_bytes_break_a_line),
+		TEST(as_json_what_was_dropped_is_told),
 		TEST(a_full_pipe_drops_counts_and_tells),
 		TEST(a_closed_pipe_costs_lines_only),
 		TEST(a_pipe_that_cannot_be_opened_again_is_not_waited_for),

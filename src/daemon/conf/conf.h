@@ -14,7 +14,7 @@
 #include "src/crikeep-nri.h"
 
 #define CK_CONF_PATH "/etc/crikeep/crikeep.yaml"
-#define CK_CONF_KEYS 44u
+#define CK_CONF_KEYS 45u
 
 struct ck_conf_nri { /* plugins: as in struct ck_nri_options, except for the paths */
 	bool enabled;
@@ -71,6 +71,7 @@ struct ck_conf {
 	bool confine;           /* drop capabilities, seccomp, Landlock */
 	enum ck_log_level log_level;
 	enum ck_log_target log_target;
+	enum ck_log_format log_format;
 	/* the origin of all this */
 	bool file_must_exist; /* --config */
 	bool file_read;

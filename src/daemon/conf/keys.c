@@ -30,6 +30,9 @@ static const struct ck_conf_word targets[] = { { "auto", CK_LOG_TO_AUTO },
 					       { "journal", CK_LOG_TO_JOURNAL },
 					       { "stderr", CK_LOG_TO_STDERR },
 					       { 0 } };
+static const struct ck_conf_word formats[] = { { "text", CK_LOG_TEXT },
+					       { "json", CK_LOG_JSON_LINES },
+					       { 0 } };
 static const struct ck_conf_word policies[] = {
 	{ "error", CK_NRI_ERROR }, { "ignore", CK_NRI_IGNORE }, { "fail", CK_NRI_FAIL }, { 0 }
 };
@@ -153,6 +156,8 @@ const struct ck_conf_key ck_conf_keys[] = {
 	  FLAG("log-level", "LEVEL"), .help = "error, warning, info or debug" },
 	{ "log.target", WORD(log_target, targets, CK_LOG_TO_AUTO),
 	  .help = "auto, journal or stderr" },
+	{ "log.format", WORD(log_format, formats, CK_LOG_TEXT), .reload = true,
+	  .help = "text, or json: one object a line" },
 };
 _Static_assert(CK_COUNT(ck_conf_keys) == CK_CONF_KEYS, "CK_CONF_KEYS");
 _Static_assert(sizeof(enum ck_log_level) == sizeof(int) && sizeof(enum ck_mode) == sizeof(int) &&
