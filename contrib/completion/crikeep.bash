@@ -33,7 +33,7 @@ _crikeep_options() {
 		;;
 	exporter) echo '--listen --socket' ;;
 	esac
-	[ "$1" = help ] || echo '--state-dir --output --help --usage'
+	[ "$1" = help ] || echo '--state-dir --output --no-pager --help --usage'
 }
 
 # _crikeep_values COMMAND OPTION: the values of an option that has a fixed set of them; status 1: OPTION takes no value

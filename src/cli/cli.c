@@ -6,8 +6,9 @@
 
 #include "src/base/mem.h"
 #include "src/cli/cli.h"
+#include "src/cli/output/pager.h"
 
-enum { OPT_STATE_DIR = 0x100 };
+enum { OPT_STATE_DIR = 0x100, OPT_NO_PAGER };
 
 struct ck_cli ck_cli = { .state_dir = CK_CLI_STATE_DIR, .output = CK_OUTPUT_TABLE };
 
@@ -21,12 +22,19 @@ void ck_cli_hint(const char *fmt, ...)
 	va_end(ap);
 }
 
+void ck_cli_page(void)
+{
+	if (!ck_cli.no_pager)
+		ck_pager_start();
+}
+
 /* ---- the options of every command ------------------------------------------------------------ */
 
 static const struct argp_option base_options[] = {
 	{ "state-dir", OPT_STATE_DIR, "DIR", 0,
 	  "Directory of the database (default: $CRIKEEP_STATE_DIR, else " CK_CLI_STATE_DIR ")",
 	  -2 },
+	{ "no-pager", OPT_NO_PAGER, NULL, 0, "Print to the terminal itself", -2 },
 	{ NULL, 'h', NULL, OPTION_HIDDEN, NULL, -1 },
 	{ 0 },
 };
@@ -57,6 +65,9 @@ static error_t parse_base(int key, char *arg, struct argp_state *state)
 		if (!*arg)
 			argp_error(state, "--state-dir needs a directory");
 		ck_cli.state_dir = arg;
+		return 0;
+	case OPT_NO_PAGER:
+		ck_cli.no_pager = true;
 		return 0;
 	case 'h':
 		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);

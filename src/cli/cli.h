@@ -29,6 +29,7 @@ enum ck_exit {
 struct ck_cli {
 	const char *state_dir;
 	enum ck_output output;
+	bool no_pager;
 };
 extern struct ck_cli ck_cli;
 
@@ -40,6 +41,9 @@ extern const struct argp_child ck_cli_base_children[];
 
 /* ck_cli_set_output - "table", "json", "yaml"; false: none of them */
 bool ck_cli_set_output(const char *form);
+/* ck_cli_page - what is printed from now on goes through a pager if it is for a terminal. For
+ * commands that look, end by themselves and ask nothing */
+void ck_cli_page(void);
 /* ck_cli_hint - like ck_print_error(), but prints nothing with -o json or yaml */
 void ck_cli_hint(const char *fmt, ...) CK_PRINTF(1, 2);
 

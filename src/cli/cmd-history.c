@@ -401,6 +401,7 @@ int ck_cmd_history(int argc, char **argv)
 	if (args.follow)
 		return ck_cli.output == CK_OUTPUT_YAML ? CK_EXIT_TROUBLE : follow(&args);
 	int r = ck_look_take(&look, CK_READ_HISTORY);
+	ck_cli_page();
 	if (r == CK_EXIT_YES)
 		r = history(&args, &look);
 	ck_look_fini(&look);

@@ -405,8 +405,10 @@ int ck_cmd_list(int argc, char **argv)
 	struct arguments args = { .order = by_entry };
 	if (argp_parse(&argp, argc, argv, 0, NULL, &args))
 		return CK_EXIT_TROUBLE;
-	if (!args.watch)
+	if (!args.watch) {
+		ck_cli_page();
 		return list_once(&args);
+	}
 	if (isatty(STDOUT_FILENO) && ck_cli.output == CK_OUTPUT_TABLE && !args.quiet)
 		return watch(&args);
 	ck_print_error("--watch shows a table on a terminal; 'crikeep history --follow' is for "

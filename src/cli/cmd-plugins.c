@@ -354,6 +354,7 @@ int ck_cmd_plugins(int argc, char **argv)
 		return CK_EXIT_TROUBLE;
 	int r = take(&seen);
 	if (r == CK_EXIT_YES) {
+		ck_cli_page();
 		r = choose(&args, &seen);
 		print(&args, &seen);
 	}

@@ -359,6 +359,7 @@ int ck_cmd_pods(int argc, char **argv)
 	if (argp_parse(&argp, argc, argv, 0, NULL, &args))
 		return CK_EXIT_TROUBLE;
 	int r = ask(&args, &pods);
+	ck_cli_page();
 	if (r == CK_EXIT_YES)
 		r = print(&args, &pods);
 	pods_fini(&pods);

@@ -127,6 +127,7 @@ int ck_cmd_show(int argc, char **argv)
 		if (match[i])
 			ck_tree_add(array, ck_row_tree(&look, &look.reader->rows[i], args.raw));
 	}
+	ck_cli_page();
 	ck_look_warn(&look);
 	if (ck_cli.output == CK_OUTPUT_TABLE)
 		print_people(array);

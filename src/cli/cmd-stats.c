@@ -148,6 +148,7 @@ int ck_cmd_stats(int argc, char **argv)
 		struct ck_process owner;
 		count(look.reader, &stats);
 		stats.frozen = ck_owner_frozen(look.reader, &owner);
+		ck_cli_page();
 		if (ck_cli.output == CK_OUTPUT_TABLE)
 			print_people(look.reader, &stats);
 		else
@@ -191,6 +192,7 @@ int ck_cmd_check(int argc, char **argv)
 		return CK_EXIT_TROUBLE;
 	bool tree = ck_cli.output != CK_OUTPUT_TABLE;
 	struct json_object *findings = tree ? ck_tree_array() : NULL;
+	ck_cli_page();
 	int r = ck_reader_check(ck_cli.state_dir, add_finding, findings, &err);
 	if (r < 0)
 		ck_look_complain(r, &err);

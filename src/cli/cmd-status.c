@@ -478,6 +478,7 @@ int ck_cmd_status(int argc, char **argv)
 		ck_look_complain(r, &health.read_err);
 	else
 		ck_problems_find(&health, &problems);
+	ck_cli_page();
 	if (r == 0 && ck_cli.output == CK_OUTPUT_TABLE)
 		print_people(&health, &problems);
 	else if (r == 0)

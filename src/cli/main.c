@@ -11,6 +11,7 @@
 #include "src/base/mem.h"
 #include "src/base/edit-distance.h"
 #include "src/cli/cli.h"
+#include "src/cli/output/pager.h"
 
 #define NAME_LONGEST 16u /* of a command */
 
@@ -153,6 +154,8 @@ static void close_stdout(void)
 		failed = true;
 		e = errno;
 	}
+	if (ck_pager_end() && pipe_broken)
+		return; /* somebody has seen enough */
 	if (failed && !pipe_broken)
 		ck_print_error("cannot write the output%s%s", e ? ": " : "", e ? strerror(e) : "");
 	if (failed)

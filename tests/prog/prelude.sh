@@ -9,7 +9,7 @@ src=${CK_TEST_SRCDIR:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
 build=${CK_TEST_BUILDDIR:-$src}
 crikeep=$build/crikeep crikeepd=$build/crikeepd crikeep_sim=$build/crikeep-sim \
 	read_tree=$build/tests/prog/read-tree
-export LC_ALL=C.UTF-8 TZ=UTC
+export LC_ALL=C.UTF-8 TZ=UTC CRIKEEP_PAGER=cat
 failed=0
 work=${0##*/} work=${work#test-}
 work=$(mktemp -d "${TMPDIR:-/tmp}/${work%.sh}.XXXXXX") || exit 99

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What a person sees at a terminal of 80 columns, in tmux: completion in zsh and fish, the live
-# views, colours.
+# views, colours, the pager.
 #
 # Words are split on purpose; functions are called by check, variables are prelude.sh's:
 # shellcheck disable=SC1091,SC2016,SC2086,SC2154,SC2317
@@ -14,8 +14,12 @@ checks='zsh completes a command|zsh completes a value|zsh completes a pod
 zsh completes an option of crikeepd|fish completes a command|fish completes a value
 fish completes a pod|fish completes an option of crikeepd
 list --watch fits, follows, and ends with ^C|history --follow follows, and ends with ^C
-status has colours|NO_COLOR takes them away'
-for p in tmux zsh fish; do
+status has colours|NO_COLOR takes them away
+what fits is printed, and the pager ends|what does not fit is paged, and q is no failure
+colours pass through the pager|less runs no other program|^C is for the pager, and then the end
+hints go through the pager, errors do not|a pager of somebody else|a pager that is not there
+a pager that ends at once|--no-pager|live views are not paged|a dumb terminal has no pager'
+for p in tmux zsh fish less; do
 	command -v $p >/dev/null || {
 		tr '|' '\n' <<<"$checks" | sed "s/.*/skip - &: there is no $p/"
 		exit 0
@@ -119,5 +123,61 @@ coloured() { # coloured COMMAND: with any escape sequence
 check 'status has colours' coloured 'crikeep status'
 plain() { ! coloured "$1" && shows 'ended with'; }
 check 'NO_COLOR takes them away' plain 'NO_COLOR=1 crikeep status'
+
+# ---- the pager ---------------------------------------------------------------------------------
+
+paged() { # paged COMMAND...: with the pager that is the default, unless the command names one
+	db states
+	shown "unset CRIKEEP_PAGER PAGER LESS LESSSECURE; $*"
+}
+long='crikeep history -n 0'
+first=' -> CREATING' last='1002 prod/crash-0       CREATING -> GONE'
+begins() { until_shown "$first" && lacks "$last" && lacks 'ended with'; }
+at_the_end() { until_shown 'ended with 0' && shows "$last"; }
+fits() { paged crikeep list -q && until_shown 'ended with 0' && shows 10; }
+check 'what fits is printed, and the pager ends' fits
+does_not_fit() {
+	paged "$long" && begins && keys G && until_shown "$last" && lacks 'ended with' &&
+		keys q && until_shown 'ended with 0'
+}
+check 'what does not fit is paged, and q is no failure' does_not_fit
+colours_pass() {
+	paged 'PAGER="grep -c 31m" crikeep status' && until_shown 'ended with 1' &&
+		pane | grep -x '[1-9]' && paged 'CRIKEEP_PAGER=less crikeep status' &&
+		until_shown crikeepd && lacks '31m'
+}
+check 'colours pass through the pager' colours_pass
+secure() { paged "$long" && begins && keys ! && until_shown 'not available'; }
+check 'less runs no other program' secure
+interrupted() {
+	paged "$long" && begins && keys C-c && keys G && until_shown "$last" &&
+		lacks 'ended with' && keys q && until_shown 'ended with 130'
+}
+check '^C is for the pager, and then the end' interrupted
+errors() {
+	paged 'PAGER="sed s/^/:/" crikeep list -q' && until_shown 'ended with 0' &&
+		shows ':crikeep: warning: no owner' &&
+		paged 'PAGER="sed s/^/:/" crikeep explain none' && until_shown 'ended with 1' &&
+		lacks :crikeep
+}
+check 'hints go through the pager, errors do not' errors
+others() {
+	paged "CRIKEEP_PAGER='tail -n 1' PAGER=false $long" && at_the_end && lacks "$first" &&
+		paged "PAGER='tail -n 1' $long" && at_the_end && lacks "$first"
+}
+check 'a pager of somebody else' others
+missing() { paged "PAGER=$work/none $long" && at_the_end; }
+check 'a pager that is not there' missing
+ends_at_once() { paged "PAGER=true crikeep list -a -o json" && until_shown 'ended with 0'; }
+check 'a pager that ends at once' ends_at_once
+without() { paged "$long --no-pager" && at_the_end && paged "PAGER= $long" && at_the_end; }
+check --no-pager without
+live() {
+	paged 'PAGER="sed s/^/paged/" crikeep history -f' &&
+		until_shown 'prod/crash-0 attempt 0: CREATING -> GONE' && lacks paged && ended
+}
+check 'live views are not paged' live
+dumb() { paged "TERM=dumb $long" && at_the_end; }
+check 'a dumb terminal has no pager' dumb
 
 exit $failed

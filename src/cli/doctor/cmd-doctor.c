@@ -193,6 +193,7 @@ int ck_cmd_doctor(int argc, char **argv)
 	if (argp_parse(&argp, argc, argv, 0, NULL, &node))
 		return CK_EXIT_TROUBLE;
 	int r = ck_node_read(&node);
+	ck_cli_page();
 	if (r < 0)
 		ck_look_complain(r, &node.health.read_err);
 	int code = r < 0 ? CK_EXIT_TROUBLE : tell(&node);

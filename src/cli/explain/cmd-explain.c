@@ -777,6 +777,7 @@ int ck_cmd_explain(int argc, char **argv)
 		if (r != CK_EXIT_YES)
 			ck_look_warn(&look);
 	}
+	ck_cli_page();
 	if (r == CK_EXIT_YES && ck_cli.output == CK_OUTPUT_TABLE)
 		tell_people(&look, picked.match, args.endpoint, &failings);
 	else if (r == CK_EXIT_YES)

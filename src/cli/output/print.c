@@ -4,13 +4,13 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 #include <yaml.h>
 
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/base/utf8.h"
+#include "src/cli/output/pager.h"
 #include "src/cli/output/print.h"
 
 #define PROSE_WIDTH 80u
@@ -410,10 +410,7 @@ void ck_table_print(FILE *out, struct ck_table *table, size_t width)
 
 size_t ck_print_width(FILE *out)
 {
-	struct winsize size;
-	if (!isatty(fileno(out)))
-		return 0;
-	return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+	return ck_pager_columns(out);
 }
 
 size_t ck_print_prose_width(void)
@@ -455,7 +452,7 @@ void ck_print_folded(FILE *out, const char *text, size_t indent, size_t width)
 static bool has_colours(FILE *out)
 {
 	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-	return isatty(fileno(out)) && !(no && *no) && term && *term && strcmp(term, "dumb") != 0;
+	return ck_pager_columns(out) && !(no && *no) && term && *term && strcmp(term, "dumb") != 0;
 }
 
 void ck_print_coloured(FILE *out, enum ck_colour colour, const char *text, size_t indent,
