@@ -34,7 +34,7 @@ static const struct argp_option base_options[] = {
 	{ "state-dir", OPT_STATE_DIR, "DIR", 0,
 	  "Directory of the database (default: $CRIKEEP_STATE_DIR, else " CK_CLI_STATE_DIR ")",
 	  -2 },
-	{ "no-pager", OPT_NO_PAGER, NULL, 0, "Print to the terminal itself", -2 },
+	{ "no-pager", OPT_NO_PAGER, NULL, 0, "Do not use a pager", -2 },
 	{ NULL, 'h', NULL, OPTION_HIDDEN, NULL, -1 },
 	{ 0 },
 };

@@ -5,7 +5,8 @@
  *
  * SCENE: states (an entry in every state), hostile (names that attack a terminal), twins (ids and
  * pods that are alike), crowd (a sandbox with many containers, of a pod with a long name), offers
- * (sandboxes that are listed for the kubelet), slow (a creation that hangs), empty. Without a third
+ * (sandboxes that are listed for the kubelet), slow (a creation that hangs), usual (a sandbox and a
+ * container are created, and 26 sandboxes and 4 containers were), empty. Without a third
  * word the owner ends; hold: it says "ready" and lives until it is killed; stuck: so does one that
  * cannot write any more; serve: it also answers requests, like an owner whose runtime confirms each
  * destroy, but for entries whose container is named "stubborn" or "used".
@@ -244,6 +245,31 @@ static const struct plan slow[] = {
 	  .due = 582 },
 };
 
+static const struct plan usual[] = {
+	{ .namespace = "prod",
+	  .pod = "slow",
+	  .state = CK_STATE_CREATING,
+	  .requests = 4,
+	  .age = 80,
+	  .due = 582 },
+	{ .namespace = "prod",
+	  .pod = "other",
+	  .sandbox = ID_TWO,
+	  .container = "app",
+	  .state = CK_STATE_CREATING,
+	  .requests = 1,
+	  .age = 20,
+	  .due = 582 },
+	{ .namespace = "prod",
+	  .pod = "gone",
+	  .state = CK_STATE_EVICTING,
+	  .reason = CK_REASON_ADMIN,
+	  .phase = CK_PHASE_CREATION,
+	  .requests = 1,
+	  .age = 20,
+	  .due = 582 },
+};
+
 static void must(int r, const struct ck_error *err, const char *what)
 {
 	if (r >= 0)
@@ -290,6 +316,12 @@ static void note(const struct ck_row *row, enum ck_what what, enum ck_state from
 {
 	struct ck_error err;
 	must(ck_store_note(store, row, what, from, to, ago(12), grpc, detail, &err), &err, "note");
+}
+
+static void note_move(const struct ck_row *row, enum ck_state from, enum ck_state to, uint64_t at)
+{
+	struct ck_error err;
+	must(ck_store_note(store, row, CK_WHAT_MOVED, from, to, at, 0, NULL, &err), &err, "note");
 }
 
 static void add(const struct plan *plan)
@@ -373,6 +405,41 @@ static void add_failures(void)
 		note(&row, CK_WHAT_MOVED, CK_STATE_CREATING, CK_STATE_GONE, 0, NULL);
 		ck_row_fini(&row);
 	}
+}
+
+/* A creation that has ended as @to, after @took; no row is left of it. @whole: its beginning is in
+ * the history, too */
+static void add_ended(bool container, enum ck_state to, uint64_t took, bool whole)
+{
+	static uint64_t id = 2000;
+	struct ck_object object = { .size = sizeof(object),
+				    .kind = container ? CK_CONTAINER : CK_SANDBOX,
+				    .pod_namespace = "prod",
+				    .pod_name = "past",
+				    .pod_uid = "past",
+				    .sandbox_id = container ? ID_OLD : NULL,
+				    .container_name = container ? "app" : NULL };
+	struct ck_row row = { .id = id++ };
+	struct ck_error err;
+	must(ck_key_from_object(&object, &row.key, &err), &err, "key");
+	strcpy(row.boot, boot);
+	if (whole)
+		note_move(&row, 0, CK_STATE_CREATING, ago(100));
+	note_move(&row, CK_STATE_CREATING, to, ago(100) + took);
+	ck_row_fini(&row);
+}
+
+/* a minute is the longest of those that count */
+static void add_past(void)
+{
+	for (unsigned i = 0; i < 26; i++)
+		add_ended(false, i % 2 ? CK_STATE_COMMITTING : CK_STATE_KEPT,
+			  i == 7 ? 60 * S : (i + 1) * 100 * CK_NS_PER_MS, true);
+	add_ended(false, CK_STATE_UNKNOWN, 90 * S, true);
+	add_ended(false, CK_STATE_GONE, 90 * S, true);
+	add_ended(false, CK_STATE_KEPT, 90 * S, false);
+	for (unsigned i = 0; i < 4; i++)
+		add_ended(true, CK_STATE_COMMITTED, S, true);
 }
 
 static void update(struct ck_row *row, enum ck_state to)
@@ -468,6 +535,7 @@ static void fill(const char *scene)
 		       { "twins", twins, CK_COUNT(twins) },
 		       { "offers", offers, CK_COUNT(offers) },
 		       { "slow", slow, CK_COUNT(slow) },
+		       { "usual", usual, CK_COUNT(usual) },
 		       { "empty", NULL, 0 } };
 	struct ck_error err;
 	must(ck_store_begin(store, &err), &err, "begin");
@@ -477,6 +545,8 @@ static void fill(const char *scene)
 	}
 	if (strcmp(scene, "states") == 0)
 		add_failures();
+	if (strcmp(scene, "usual") == 0)
+		add_past();
 	if (strcmp(scene, "crowd") == 0)
 		add_crowd();
 	struct ck_counters counters = {

@@ -201,6 +201,11 @@ db offers hold
 golden explain-offer-waits 0 explain waits
 golden explain-offered 0 explain listed
 golden history-offered 0 history
+db usual hold
+golden explain-usual 0 explain slow
+golden explain-usual-json 0 explain slow -o json
+golden explain-usual-unknown 0 explain other
+golden explain-usual-evicting 0 explain gone
 db states
 a_number_is_a_row() { # 77 begins the id of entry 4, and 02 is no row number
 	local command

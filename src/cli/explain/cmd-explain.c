@@ -12,6 +12,7 @@
 #include "src/base/mem.h"
 #include "src/cli/cli.h"
 #include "src/cli/entry-text.h"
+#include "src/cli/explain/usual.h"
 #include "src/cli/explain/whom.h"
 #include "src/cli/failing.h"
 
@@ -125,6 +126,44 @@ static void tell_callers(const struct story *story)
 			ck_text_span(ck_look_ago(story->look, last->at), span));
 }
 
+/* is the runtime creating it, as far as is known? */
+static bool is_being_created(const struct ck_row *row)
+{
+	return row->state == CK_STATE_CREATING ||
+	       (row->state == CK_STATE_EVICTING && row->phase == CK_PHASE_CREATION);
+}
+
+/* "7.2s", "1m12s" */
+static const char *took(uint64_t ns, char *buf)
+{
+	if (ns >= 60 * CK_NS_PER_S)
+		return ck_text_span(ns, buf);
+	snprintf(buf, CK_TEXT_SPAN, "%.1fs", (double)ns / (double)CK_NS_PER_S);
+	return buf;
+}
+
+static void tell_usual(const struct story *story)
+{
+	bool container = story->row->key->kind == CK_CONTAINER;
+	char median[CK_TEXT_SPAN], longest[CK_TEXT_SPAN];
+	struct ck_usual usual;
+	ck_usual_find(story->look, story->row->key->kind, &usual);
+	if (usual.n < CK_USUAL_LEAST)
+		fprintf(story->out,
+			" How long that usually takes on this node is not known: the history has "
+			"%zu %s that %s created.",
+			usual.n,
+			container ? usual.n == 1 ? "container" : "containers"
+			: usual.n == 1 ? "sandbox" : "sandboxes",
+			usual.n == 1 ? "was" : "were");
+	else
+		fprintf(story->out,
+			" Of the last %zu %s that were created on this node, half took at most %s, "
+			"and the slowest %s.",
+			usual.n, container ? "containers" : "sandboxes", took(usual.median, median),
+			took(usual.longest, longest));
+}
+
 static void tell_creating(const struct story *story)
 {
 	const struct ck_row *row = story->row;
@@ -134,6 +173,8 @@ static void tell_creating(const struct story *story)
 				    "without an answer.");
 	else
 		fprintf(story->out, " The runtime is creating it.");
+	if (is_being_created(row))
+		tell_usual(story);
 	if (*row->stage)
 		fprintf(story->out, " It has been in stage \"%s\" %s.", row->stage,
 			since(story, row->staged, span));
@@ -265,6 +306,8 @@ static void tell_evicting(const struct story *story)
 	tell_reason(story);
 	if (row->phase > CK_PHASE_NONE && row->phase <= CK_PHASE_MAX)
 		fprintf(story->out, " %s", phases[row->phase]);
+	if (is_being_created(row))
+		tell_usual(story);
 	if (row->tries) {
 		/* in the runtime's words, if it said any */
 		const struct ck_history_row *line = newest(story, is_failed_destroy);
@@ -651,6 +694,20 @@ static void put_text(struct json_object *object, const struct ck_look *look, con
 	ck_tree_put_bool(object, "owner_degraded", look->reader->owner_degraded);
 }
 
+static struct json_object *usual_tree(const struct ck_look *look, const struct ck_row *row)
+{
+	struct json_object *object = ck_tree_object();
+	struct ck_usual usual;
+	ck_usual_find(look, row->key->kind, &usual);
+	bool known = usual.n >= CK_USUAL_LEAST;
+	ck_tree_put_count(object, "creations", usual.n);
+	ck_tree_put(object, "median_seconds",
+		    known ? ck_tree_seconds((int64_t)usual.median) : NULL);
+	ck_tree_put(object, "longest_seconds",
+		    known ? ck_tree_seconds((int64_t)usual.longest) : NULL);
+	return object;
+}
+
 static struct json_object *explain_to_machines(const struct ck_look *look, const struct ck_row *row,
 					       const struct ck_culprits *culprits)
 {
@@ -663,6 +720,7 @@ static struct json_object *explain_to_machines(const struct ck_look *look, const
 	ck_tree_put(object, "waits_for", array);
 	ck_tree_put_text(object, "waits_for_unknown",
 			 *culprits->unknown ? culprits->unknown : NULL);
+	ck_tree_put(object, "usual", is_being_created(row) ? usual_tree(look, row) : NULL);
 	return object;
 }
 
