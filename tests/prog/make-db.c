@@ -407,6 +407,35 @@ static void add_failures(void)
 	}
 }
 
+/* evicted, and forgotten: no row is left of them */
+static void add_evicted(void)
+{
+	static const struct {
+		const char *absent, *asked;
+		enum ck_reason reason;
+	} evicted[] = {
+		{ NULL, "config.image.user_specified_image", CK_REASON_CHANGED },
+		{ "required plugin 10-net is absent", NULL, CK_REASON_TTL },
+	};
+	for (size_t i = 0; i < CK_COUNT(evicted); i++) {
+		struct ck_object object = { .size = sizeof(object),
+					    .kind = CK_SANDBOX,
+					    .pod_namespace = "prod",
+					    .pod_name = "left",
+					    .pod_uid = "left",
+					    .attempt = (uint32_t)i };
+		struct ck_row row = { .id = 1100 + i, .reason = evicted[i].reason };
+		struct ck_error err;
+		must(ck_key_from_object(&object, &row.key, &err), &err, "key");
+		strcpy(row.boot, boot);
+		if (evicted[i].absent)
+			note(&row, CK_WHAT_PLUGIN_ABSENT, 0, 0, 0, evicted[i].absent);
+		note(&row, CK_WHAT_MOVED, CK_STATE_KEPT, CK_STATE_EVICTING, 0, evicted[i].asked);
+		note(&row, CK_WHAT_MOVED, CK_STATE_EVICTING, CK_STATE_GONE, 0, NULL);
+		ck_row_fini(&row);
+	}
+}
+
 /* A creation that has ended as @to, after @took; no row is left of it. @whole: its beginning is in
  * the history, too */
 static void add_ended(bool container, enum ck_state to, uint64_t took, bool whole)
@@ -545,6 +574,7 @@ static void fill(const char *scene)
 	}
 	if (strcmp(scene, "states") == 0)
 		add_failures();
+	add_evicted();
 	if (strcmp(scene, "usual") == 0)
 		add_past();
 	if (strcmp(scene, "crowd") == 0)

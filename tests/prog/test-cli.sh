@@ -58,6 +58,7 @@ golden show 0 show 2 77aa
 golden explain-pod 0 explain prod/db-0
 for i in 1 2 7 8 9 10 11; do golden "explain-$i" 0 explain $i; done
 golden explain-failing 0 explain crash-0
+golden explain-earlier 0 explain left
 golden explain-failing-json 0 explain prod/crash-0 -o json
 check 'a number is not the pod whose creations fail' run 1 explain 1000
 golden history 0 history

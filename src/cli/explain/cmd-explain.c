@@ -12,9 +12,12 @@
 #include "src/base/mem.h"
 #include "src/cli/cli.h"
 #include "src/cli/entry-text.h"
+#include "src/cli/explain/earlier.h"
 #include "src/cli/explain/usual.h"
 #include "src/cli/explain/whom.h"
 #include "src/cli/failing.h"
+
+#define EARLIER_SHOWN 3u /* the history has them all */
 
 enum { OPT_RUNTIME = 0x200 };
 
@@ -328,6 +331,9 @@ static void tell_gone(const struct story *story)
 									   : " It was destroyed.");
 		tell_reason(story);
 	}
+	const char *absent = ck_absent_plugin(story->look, story->row->id);
+	if (absent)
+		fprintf(story->out, " It had not been handed over: %s.", absent);
 	if (story->look->reader->owner_alive)
 		fprintf(story->out, " Its id stays hidden until it is forgotten.");
 }
@@ -557,6 +563,23 @@ static void tell_culprit_hint(const struct story *story)
 	free(hint);
 }
 
+/* crikeepd hides it, so its own socket would say that it is gone. */
+static void tell_destroy_hint(const struct story *story)
+{
+	const struct ck_row *row = story->row;
+	fprintf(story->out,
+		"find in the runtime's log why it cannot be removed, and correct that; the tries go "
+		"on.");
+	if (!row->result)
+		return;
+	fprintf(story->out,
+		" To learn whether it still exists, ask the runtime at its own socket, because "
+		"crikeepd hides it: 'crictl -r unix://SOCKET %s %s'. Only if it is not found there, "
+		"'crikeep evict --release %" PRIu64 "' forgets it. If it exists after that, the "
+		"kubelet sees it, and nothing may ever remove it.",
+		row->key->kind == CK_SANDBOX ? "inspectp" : "inspect", row->result->id, row->id);
+}
+
 static void tell_hint(const struct story *story)
 {
 	const struct ck_row *row = story->row;
@@ -580,13 +603,11 @@ static void tell_hint(const struct story *story)
 				    "storage or disk.");
 	else if (row->state == CK_STATE_KEPT && lacks_plugin(story))
 		fprintf(story->out,
-			"start that plugin; 'crikeep plugins' shows which are connected.");
+			"start that plugin, for which every pod of this node waits; or take it out "
+			"of nri.policies in crikeep.yaml. 'crikeep plugins' shows which are "
+			"connected.");
 	else if (row->state == CK_STATE_EVICTING && row->tries >= CK_STUBBORN)
-		fprintf(story->out,
-			"look in the runtime's log for why it cannot remove it. If you know that "
-			"it is gone, 'crikeep evict --release %" PRIu64
-			"' forgets it without confirmation.",
-			row->id);
+		tell_destroy_hint(story);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -759,9 +780,24 @@ static void explain_rows(const struct ck_look *look, const bool *match, const ch
 	}
 }
 
-/* @match: of rows, and then of failures */
+/* @match: of these */
+static void tell_earlier(const struct ck_look *look, const struct ck_earlier *earlier,
+			 const bool *match)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < earlier->n && n < EARLIER_SHOWN; i++) {
+		if (!match[i])
+			continue;
+		CK_AUTO_FREE char *text = ck_earlier_text(look, earlier->all[i]);
+		ck_print_folded(stdout, text, 0, ck_print_prose_width());
+		putchar('\n');
+		n++;
+	}
+}
+
+/* @match: of rows, then of failures, then of earlier entries */
 static void tell_people(const struct ck_look *look, const bool *match, const char *endpoint,
-			const struct ck_failings *failings)
+			const struct ck_failings *failings, const struct ck_earlier *earlier)
 {
 	size_t rows_n = look->reader->rows_n;
 	explain_rows(look, match, endpoint, NULL);
@@ -772,6 +808,7 @@ static void tell_people(const struct ck_look *look, const bool *match, const cha
 		ck_print_folded(stdout, text, 0, ck_print_prose_width());
 		putchar('\n');
 	}
+	tell_earlier(look, earlier, match + rows_n + failings->n);
 	CK_AUTO_FREE char *owner = tell(look, NULL, NULL, tell_owner);
 	ck_print_folded(stdout, owner, 0, ck_print_prose_width());
 }
@@ -787,18 +824,45 @@ static void tell_machines(const struct ck_look *look, const bool *match, const c
 	ck_tree_print(stdout, ck_cli.output, array);
 }
 
-/* The rows and the failures that @arg means. A pod of which nothing could be created yet has no
- * row. */
+/* The rows, the failures and the earlier entries that @arg means. A pod of which nothing could be
+ * created yet, or nothing is left, has no row. */
 static int pick(const struct ck_look *look, const char *arg, const struct ck_failings *failings,
-		struct ck_picked *picked)
+		const struct ck_earlier *earlier, struct ck_picked *picked)
 {
-	char **pods = ck_must(ck_alloc((failings->n + 1) * sizeof(*pods)));
-	for (size_t i = 0; i < failings->n; i++)
-		pods[i] = ck_history_pod(failings->all[i].last);
-	int r = ck_look_pick_among(look, pods, failings->n, arg, CK_PICK_TO_READ, picked);
-	for (size_t i = 0; i < failings->n; i++)
+	size_t n = failings->n + earlier->n;
+	char **pods = ck_must(ck_alloc((n + 1) * sizeof(*pods)));
+	for (size_t i = 0; i < n; i++)
+		pods[i] = ck_history_pod(i < failings->n ? failings->all[i].last
+							 : earlier->all[i - failings->n]);
+	int r = ck_look_pick_among(look, pods, n, arg, CK_PICK_TO_READ, picked);
+	for (size_t i = 0; i < n; i++)
 		free(pods[i]);
 	free(pods);
+	return r;
+}
+
+/* Programs read what is gone from the history. */
+static int explain(const struct arguments *args, const struct ck_look *look)
+{
+	struct ck_failings failings;
+	struct ck_earlier earlier = { 0 };
+	struct ck_picked picked = { 0 };
+	bool people = ck_cli.output == CK_OUTPUT_TABLE;
+	ck_failings_find(look, 0, &failings);
+	if (people)
+		ck_earlier_find(look, &earlier);
+	int r = pick(look, args->picks[0], &failings, &earlier, &picked);
+	if (r != CK_EXIT_YES)
+		ck_look_warn(look);
+	else
+		ck_cli_page();
+	if (r == CK_EXIT_YES && people)
+		tell_people(look, picked.match, args->endpoint, &failings, &earlier);
+	else if (r == CK_EXIT_YES)
+		tell_machines(look, picked.match, args->endpoint, &failings);
+	ck_failings_fini(&failings);
+	ck_earlier_fini(&earlier);
+	free(picked.match);
 	return r;
 }
 
@@ -811,7 +875,7 @@ int ck_cmd_explain(int argc, char **argv)
 		.doc = "Explain in plain words what is going on with an entry, or with every entry "
 		       "of a pod: its state and age, its requests, its last problem, what happens "
 		       "next and when, and what could help. For a pod, also creations that have "
-		       "failed and not succeeded since. As root, also which process the runtime "
+		       "failed and not succeeded since, and entries that were evicted. As root, also which process the runtime "
 		       "waits for: a CNI plugin, runc, crun, conmon, a shim, an NRI plugin."
 		       "\v"
 		       "Exit status: 0 if there is such an entry, 1 if not.\n"
@@ -824,24 +888,11 @@ int ck_cmd_explain(int argc, char **argv)
 	};
 	struct arguments args = { 0 };
 	struct ck_look look;
-	struct ck_picked picked = { 0 };
-	struct ck_failings failings = { 0 };
 	if (argp_parse(&argp, argc, argv, 0, NULL, &args))
 		return CK_EXIT_TROUBLE;
 	int r = ck_look_take(&look, CK_READ_ROWS | CK_READ_HISTORY);
-	if (r == CK_EXIT_YES) {
-		ck_failings_find(&look, 0, &failings);
-		r = pick(&look, args.picks[0], &failings, &picked);
-		if (r != CK_EXIT_YES)
-			ck_look_warn(&look);
-	}
-	ck_cli_page();
-	if (r == CK_EXIT_YES && ck_cli.output == CK_OUTPUT_TABLE)
-		tell_people(&look, picked.match, args.endpoint, &failings);
-	else if (r == CK_EXIT_YES)
-		tell_machines(&look, picked.match, args.endpoint, &failings);
-	ck_failings_fini(&failings);
-	free(picked.match);
+	if (r == CK_EXIT_YES)
+		r = explain(&args, &look);
 	ck_look_fini(&look);
 	return r;
 }
