@@ -572,9 +572,10 @@ static void fill(const char *scene)
 		for (size_t j = 0; strcmp(scenes[i].name, scene) == 0 && j < scenes[i].n; j++)
 			add(&scenes[i].plans[j]);
 	}
-	if (strcmp(scene, "states") == 0)
+	if (strcmp(scene, "states") == 0) {
+		add_evicted();
 		add_failures();
-	add_evicted();
+	}
 	if (strcmp(scene, "usual") == 0)
 		add_past();
 	if (strcmp(scene, "crowd") == 0)

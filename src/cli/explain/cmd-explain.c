@@ -568,15 +568,15 @@ static void tell_destroy_hint(const struct story *story)
 {
 	const struct ck_row *row = story->row;
 	fprintf(story->out,
-		"find in the runtime's log why it cannot be removed, and correct that; the tries go "
-		"on.");
+		"find in the runtime's log why it cannot be removed, and correct that; the tries "
+		"go on.");
 	if (!row->result)
 		return;
 	fprintf(story->out,
 		" To learn whether it still exists, ask the runtime at its own socket, because "
-		"crikeepd hides it: 'crictl -r unix://SOCKET %s %s'. Only if it is not found there, "
-		"'crikeep evict --release %" PRIu64 "' forgets it. If it exists after that, the "
-		"kubelet sees it, and nothing may ever remove it.",
+		"crikeepd hides it: 'crictl -r unix://SOCKET %s %s'. Only if it is not found "
+		"there, 'crikeep evict --release %" PRIu64 "' forgets it. If it exists after that, "
+		"the kubelet sees it, and nothing may ever remove it.",
 		row->key->kind == CK_SANDBOX ? "inspectp" : "inspect", row->result->id, row->id);
 }
 
@@ -875,8 +875,9 @@ int ck_cmd_explain(int argc, char **argv)
 		.doc = "Explain in plain words what is going on with an entry, or with every entry "
 		       "of a pod: its state and age, its requests, its last problem, what happens "
 		       "next and when, and what could help. For a pod, also creations that have "
-		       "failed and not succeeded since, and entries that were evicted. As root, also which process the runtime "
-		       "waits for: a CNI plugin, runc, crun, conmon, a shim, an NRI plugin."
+		       "failed and not succeeded since, and entries that were evicted. As root, "
+		       "also which process the runtime waits for: a CNI plugin, runc, crun, "
+		       "conmon, a shim, an NRI plugin."
 		       "\v"
 		       "Exit status: 0 if there is such an entry, 1 if not.\n"
 		       "\n"

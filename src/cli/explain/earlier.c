@@ -50,8 +50,8 @@ char *ck_earlier_text(const struct ck_look *look, const struct ck_history_row *e
 	if (ck_look_this_boot(look, evicted->boot))
 		snprintf(ago, sizeof(ago), " %s ago",
 			 ck_text_span(ck_look_ago(look, evicted->at), span));
-	return ck_text_format("Earlier: entry %" PRIu64 ", %s, was evicted%s. Reason: %s%s%s.%s%s%s "
-			      "'crikeep history %" PRIu64 "' tells more.",
+	return ck_text_format("Earlier: entry %" PRIu64 ", %s, was evicted%s. Reason: "
+			      "%s%s%s.%s%s%s 'crikeep history %" PRIu64 "' tells more.",
 			      evicted->entry, evicted->who, ago, ck_reason_text(evicted->reason),
 			      evicted->detail ? ": " : "", evicted->detail ? evicted->detail : "",
 			      absent ? " It had not been handed over: " : "", ck_or_empty(absent),
