@@ -3,12 +3,16 @@
  * One event's way to a plugin and back, by crikeep-nri.h against Go's runtime side (containerd/nri
  * pkg/adaptation), in one run: rounds of each in turn, the same plugin program, the same messages.
  * The plugin is on the newest stub and does nothing. We pass on bytes that the host has; Go's side
- * encodes its structures for each plugin, as its hosts make it do. Both sleep while they wait.
+ * encodes its structures for each plugin, as its hosts make it do. Both sleep while they wait. So
+ * on a machine without other work, most of a round trip is the time in which idle processors wake
+ * up, and that is the machine's. Hence all is measured twice: with processors that may be idle, and
+ * with processors that idle-priority loops keep awake, as they are on a busy node.
  * Nothing here is a test. CK_TEST_SCALE (per cent) makes it shorter or longer.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +33,7 @@
 #define ID_LEN  64u
 
 static char dir[64], tool[4096];
-static pid_t children[2 * PLUGINS + 1];
+static pid_t children[2 * PLUGINS + 1 + CPU_SETSIZE];
 static size_t children_n;
 
 /* ---- Go's half: tests/real/nri-bench --------------------------------------------------------- */
@@ -80,6 +84,35 @@ static void plugin_start(const char *socket, unsigned n)
 	snprintf(path, sizeof(path), "%s/%s", dir, socket);
 	snprintf(index, sizeof(index), "%02u", 10 * n);
 	child_start((char *const[]){ tool, (char *)"plugin", path, index, NULL }, -1, -1);
+}
+
+/* a loop for each processor of ours, which leaves it to anybody else at once */
+static void keep_awake(void)
+{
+	cpu_set_t ours;
+	pid_t parent = getpid();
+	measure_must(sched_getaffinity(0, sizeof(ours), &ours) == 0, "sched_getaffinity");
+	for (int n = CPU_COUNT(&ours); n > 0; n--) {
+		pid_t pid = fork();
+		measure_must(pid >= 0, "fork");
+		if (pid == 0) {
+			const struct sched_param none = { 0 };
+			if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent ||
+			    sched_setscheduler(0, SCHED_IDLE, &none) < 0)
+				_exit(127);
+			for (;;)
+				;
+		}
+		children[children_n++] = pid;
+	}
+}
+
+static void end_children(size_t from)
+{
+	for (; children_n > from; children_n--) {
+		kill(children[children_n - 1], SIGKILL);
+		waitpid(children[children_n - 1], NULL, 0);
+	}
 }
 
 static char *go_line(void)
@@ -343,10 +376,7 @@ static void bench_with(unsigned plugins)
 static void clean_up(void)
 {
 	static const char *const files[] = { "pod", "container", "go.sock", "c.sock" };
-	for (size_t i = 0; i < children_n; i++) {
-		kill(children[i], SIGKILL);
-		waitpid(children[i], NULL, 0);
-	}
+	end_children(0);
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		char path[sizeof(dir) + 16];
 		snprintf(path, sizeof(path), "%s/%s", dir, files[i]);
@@ -369,8 +399,15 @@ int main(void)
 	for (unsigned n = 1; n <= PLUGINS; n++) { /* 1, then all */
 		plugin_start("c.sock", n);
 		plugin_start("go.sock", n);
-		if (n == 1 || n == PLUGINS)
-			bench_with(n);
+		if (n != 1 && n != PLUGINS)
+			continue;
+		size_t before = children_n;
+		puts("processors may be idle:");
+		bench_with(n);
+		keep_awake();
+		puts("processors are kept awake:");
+		bench_with(n);
+		end_children(before);
 	}
 	ck_nri_close(nri);
 	return 0;
