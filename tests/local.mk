@@ -8,6 +8,8 @@
 # is added to these lists by its folder, not to the folder's own.
 long_tests =
 mutant_tests = # not with sanitizers
+# these count instructions; not with sanitizers, which add some
+counting_tests =
 long_scripts =
 # programs that tests start; not tests themselves
 test_programs =
@@ -84,9 +86,9 @@ check_PROGRAMS = $(fuzz_tests)
 LDADD = $(daemon_libs) $(rpc_lib) libck.la $(CK_FUZZ_LIBS)
 else
 check_PROGRAMS = $(programs_under_test) $(test_programs) $(benches)
-EXTRA_PROGRAMS += $(mutant_tests)
+EXTRA_PROGRAMS += $(mutant_tests) $(counting_tests)
 if !SANITIZERS
-check_PROGRAMS += $(mutant_tests)
+check_PROGRAMS += $(mutant_tests) $(counting_tests)
 endif
 LDADD = libcktest.la $(cli_lib) $(daemon_libs) $(rpc_lib) libck.la $(CMOCKA_LIBS)
 endif
@@ -99,13 +101,13 @@ check-programs: all
 # ---- running -----------------------------------------------------------------------------------
 
 if SANITIZERS
-# without mutant_tests: mutants are not the product
+# without mutant_tests: mutants are not the product; without counting_tests
 TESTS = $(long_scripts) $(programs_under_test) $(scripts_under_test)
 test_slow = 8
 test_scale = 10
 else
-TESTS = $(long_scripts) $(mutant_tests) $(programs_under_test) $(scripts_under_test) \
-	$(static_scripts)
+TESTS = $(long_scripts) $(mutant_tests) $(counting_tests) $(programs_under_test) \
+	$(scripts_under_test) $(static_scripts)
 test_slow = 1
 test_scale = 100
 endif
@@ -138,7 +140,7 @@ cmocka := $(if $(filter $(cmocka_goals),\
 endif
 
 # What needs no further tools, with a tenth of the random rounds. For contrib/quickstart.
-quick_tests = $(filter-out $(tool_scripts),$(TESTS))
+quick_tests = $(filter-out $(tool_scripts) $(counting_tests),$(TESTS))
 check-quick:
 	+@CK_TEST_SCALE=$${CK_TEST_SCALE:-10} $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(quick_tests)'
 
@@ -155,8 +157,8 @@ check-one:
 		echo "usage: make check-one T=module[/test] [WRAP='gdb --args']" >&2; exit 2; }
 	@$(MAKE) $(AM_MAKEFLAGS) -s $(BUILT_SOURCES) || exit; \
 	t='$(T)'; m=$${t%%/*}; f=; test "$$m" = "$$t" || f=$${t#*/}; \
-	for p in $(mutant_tests) $(filter-out $(fuzz_tests),$(programs_under_test)) \
-		$(fuzz_tests); do \
+	for p in $(mutant_tests) $(counting_tests) \
+		$(filter-out $(fuzz_tests),$(programs_under_test)) $(fuzz_tests); do \
 		case $$p in \
 		*/$$m | */test-$$m | */fuzz-$$m) \
 			case $$p in \

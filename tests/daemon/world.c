@@ -83,11 +83,12 @@ static void pause_ms(int ms)
 	poll(NULL, 0, ms);
 }
 
-/* the path of a program */
+/* the path of a program, which is ours unless @name is absolute */
 static void built(char *path, size_t size, const char *name)
 {
 	const char *build = getenv("CK_TEST_BUILDDIR");
-	snprintf(path, size, "%s/%s", build ? build : ".", name);
+	snprintf(path, size, "%s%s%s", *name == '/' ? "" : build ? build : ".",
+		 *name == '/' ? "" : "/", name);
 }
 
 /* a program under test, which dies with it */

@@ -10,6 +10,8 @@ long_tests += \
 	tests/load/test-greedy \
 	tests/load/test-others \
 	tests/load/test-waiting
+counting_tests += \
+	tests/load/test-instructions
 test_support += \
 	tests/load/attacks.c tests/load/attacks.h \
 	tests/load/client.c tests/load/load.h
