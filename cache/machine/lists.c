@@ -149,25 +149,21 @@ static void absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq)
 	}
 }
 
-/* counts READY sandboxes that share their uid with another one (K26) */
-static void count_conflicts(struct ck_machine *m, const struct ck_object *o, size_t n)
+/* counts READY sandboxes that share their uid with another one (K26); @e: its entry, or NULL */
+static void count_conflict(struct ck_machine *m, const struct ck_object *o, struct ck_entry *e)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (o[i].kind != CK_SANDBOX || o[i].condition != CK_CONDITION_READY ||
-		    !o[i].pod_uid)
-			continue;
-		struct ck_group *uid =
-			ck_group_find(m, CK_BY_UID, o[i].pod_uid, strlen(o[i].pod_uid));
-		struct ck_entry *e = uid && uid->ready_stamp == m->stamp
-					     ? ck_machine_object(m, CK_SANDBOX, o[i].id)
-					     : NULL;
-		if (e) {
-			m->counters.duplicates++;
-			ck_history_add(m, e, CK_WHAT_DUPLICATE, 0, NULL);
-		}
-		if (uid)
-			uid->ready_stamp = m->stamp;
+	if (o->condition != CK_CONDITION_READY || !o->pod_uid)
+		return;
+	struct ck_group *uid = e ? e->link[CK_BY_UID].group : NULL;
+	if (!uid || strcmp(uid->name, o->pod_uid) != 0) /* not the uid of its key */
+		uid = ck_group_find(m, CK_BY_UID, o->pod_uid, strlen(o->pod_uid));
+	if (!uid)
+		return;
+	if (e && uid->ready_stamp == m->stamp) {
+		m->counters.duplicates++;
+		ck_history_add(m, e, CK_WHAT_DUPLICATE, 0, NULL);
 	}
+	uid->ready_stamp = m->stamp;
 }
 
 /* It was given up after the list had begun, and nothing was done to it yet. */
@@ -195,8 +191,13 @@ static void listed_one(struct ck_machine *m, const struct ck_object *o, const st
 	}
 	if (o->kind == CK_SANDBOX && !visible)
 		ck_unknown_stop_listed(m, o->id);
-	struct ck_entry *sandbox = ck_machine_object(m, CK_SANDBOX, ck_or_empty(o->sandbox_id));
-	if (visible && o->kind == CK_CONTAINER && sandbox)
+	if (o->kind == CK_SANDBOX)
+		count_conflict(m, o, e);
+	struct ck_entry *sandbox =
+		o->kind == CK_CONTAINER
+			? ck_machine_object(m, CK_SANDBOX, ck_or_empty(o->sandbox_id))
+			: NULL;
+	if (visible && sandbox)
 		ck_in_use(m, sandbox);
 }
 
@@ -221,10 +222,8 @@ void ck_machine_listed(struct ck_machine *m, enum ck_kind kind, uint64_t begun_s
 			continue;
 		listed_one(m, &o[i], o, n, begun_seq);
 	}
-	if (kind == CK_SANDBOX) {
-		count_conflicts(m, o, n);
+	if (kind == CK_SANDBOX)
 		ck_unknown_stops_expire(m, begun_seq);
-	}
 	for (struct ck_entry *e = m->by_row, *next; e; e = next) {
 		next = e->by_row.next;
 		if (e->detached || e->row.key->kind != kind || e->list_stamp == m->stamp ||

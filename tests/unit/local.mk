@@ -8,6 +8,7 @@ unit_tests = \
 	tests/unit/test-bytes \
 	tests/unit/test-entry \
 	tests/unit/test-fingerprint \
+	tests/unit/test-hash \
 	tests/unit/test-key \
 	tests/unit/test-mux \
 	tests/unit/test-nri-message \
