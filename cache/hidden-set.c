@@ -199,3 +199,9 @@ bool ck_hidden_set_has(const struct ck_hidden_set *hidden, uint64_t begun_seq,
 		hides = strcmp(found->visible[i], object->id) != 0;
 	return hides;
 }
+
+bool ck_hidden_set_empty(const struct ck_hidden_set *hidden)
+{
+	return !hidden->ids_n[CK_SANDBOX] && !hidden->ids_n[CK_CONTAINER] && !hidden->keys_n &&
+	       !hidden->reused_n;
+}

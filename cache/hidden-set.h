@@ -16,4 +16,6 @@ void ck_hidden_set_unref(struct ck_hidden_set *hidden);
 /* any thread; @begun_seq: the machine's sequence when the list was begun */
 bool ck_hidden_set_has(const struct ck_hidden_set *hidden, uint64_t begun_seq,
 		       const struct ck_object *object);
+/* any thread: has it nothing, of any view? */
+bool ck_hidden_set_empty(const struct ck_hidden_set *hidden);
 #endif

@@ -18,18 +18,28 @@ int ck_view_begin_impl(struct ck_cache *cache, struct ck_view **ret_view, struct
 	return 0;
 }
 
+static int fix(struct ck_view *view)
+{
+	if (view->hidden)
+		return 0;
+	int r = ck_round_enter(view->cache, NULL);
+	if (r < 0)
+		return r;
+	r = ck_hidden_set_get(view->cache, &view->hidden);
+	ck_round_leave(view->cache);
+	return r;
+}
+
 int ck_view_hides_impl(struct ck_view *view, const struct ck_object *object)
 {
-	if (!view->hidden) {
-		int r = ck_round_enter(view->cache, NULL);
-		if (r < 0)
-			return r;
-		r = ck_hidden_set_get(view->cache, &view->hidden);
-		ck_round_leave(view->cache);
-		if (r < 0)
-			return r;
-	}
-	return ck_hidden_set_has(view->hidden, view->seq, object);
+	int r = fix(view);
+	return r < 0 ? r : ck_hidden_set_has(view->hidden, view->seq, object);
+}
+
+int ck_view_hides_any(struct ck_view *view)
+{
+	int r = fix(view);
+	return r < 0 ? r : !ck_hidden_set_empty(view->hidden);
 }
 
 /* A prefix that only hidden ids have exists for nobody: -CK_ENOTFOUND. A prefix that one visible id

@@ -20,5 +20,8 @@ int ck_view_begin_impl(struct ck_cache *cache, struct ck_view **ret_view, struct
 int ck_view_hides_impl(struct ck_view *view, const struct ck_object *object);
 int ck_view_resolve_impl(struct ck_view *view, enum ck_kind kind, const char *prefix,
 			 const char **ret_id);
+/* ck_view_hides_any - may ck_view_hides() say yes to anything? It is a question as well, and fixes
+ * the answers to the others. 1, 0, -CK_ENOMEM, -CK_EFORK */
+int ck_view_hides_any(struct ck_view *view);
 void ck_view_free_impl(struct ck_view *view);
 #endif

@@ -4,6 +4,12 @@
  * arrive. The window grows when they have been written, so a call holds no more than one window.
  * Filtered, each message is read whole, hidden objects are cut out of it, and the rest is passed
  * on. After a list or a status that succeeded, the cache is told of the objects in it.
+ *
+ * While nothing is hidden, there is nothing to cut out of a list of sandboxes: its bytes are passed
+ * on as they arrive, and a copy is read at the end. This is decided when the answer begins, for
+ * then its bytes are settled: its length comes first, and a runtime knows that when it has made the
+ * list. What is hidden later was made later, or was visible when the list was made. What was
+ * hidden and is gone since the list was asked for still counts as hidden (K21).
  */
 #include <stdio.h>
 
@@ -12,6 +18,7 @@
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "cache/view.h"
 #include "src/daemon/call.h"
 #include "src/cri/objects.h"
 
@@ -45,9 +52,14 @@ static void out_of_memory(struct ck_call *call)
  * because this takes as long as all the rest with 500 pods. */
 static void learn(struct ck_call *call)
 {
+	struct ck_error err;
 	/* a list that failed says nothing: no answer is not an empty list (K24) */
 	if (ck_grpc_reader_inside(&call->pass.reader) ||
 	    (!call->method->streams && call->pass.messages != 1))
+		return;
+	if (call->pass.how == CK_PASS_AS_IT_COMES &&
+	    ck_objects_read(call->pass.objects, call->method, call->pass.copy.p,
+			    call->pass.copy.len, &err) < 0)
 		return;
 	const struct ck_object *all = call->pass.objects->all;
 	size_t n = call->pass.objects->n;
@@ -209,6 +221,54 @@ static int filter_message(struct ck_call *call, const struct ck_bytes *message,
 	return r < 0 ? ck_nomem(err) : 0;
 }
 
+/* Is the message, whose length is known now, passed on as it comes? 1, 0, or an error. Lists of
+ * containers have annotations of ours, which are cut out. */
+static int decide(struct ck_call *call)
+{
+	const struct ck_cri_method *method = call->method;
+	int hides = 1;
+	if (method->whole_list && method->kind == CK_SANDBOX && !method->streams &&
+	    /* what waits for the client may become as long as the copy */
+	    call->pass.reader.expected <= call->daemon->conf.client_memory / 4)
+		hides = ck_view_hides_any(call->view);
+	if (hides < 0)
+		return hides;
+	call->pass.how = hides ? CK_PASS_FILTERED : CK_PASS_AS_IT_COMES;
+	return 0;
+}
+
+/* @n more bytes of the first message have come */
+static int pass_on(struct ck_call *call, const unsigned char *bytes, size_t n)
+{
+	unsigned char head[CK_GRPC_HEAD];
+	int r = 0;
+	if (call->pass.messages)
+		return 0;
+	if (call->pass.how == CK_PASS_UNDECIDED) {
+		r = decide(call);
+		ck_grpc_head(head, call->pass.reader.expected);
+		if (r == 0 && call->pass.how == CK_PASS_AS_IT_COMES)
+			r = ck_h2_stream_send(call->stream, head, sizeof(head));
+	}
+	if (r == 0 && call->pass.how == CK_PASS_AS_IT_COMES)
+		r = ck_h2_stream_send(call->stream, bytes, n);
+	return r;
+}
+
+static int message_whole(struct ck_call *call, struct ck_error *err)
+{
+	struct ck_bytes message = call->pass.reader.message;
+	call->pass.reader.message = (struct ck_bytes){ 0 };
+	if (!call->pass.messages++ && call->pass.how == CK_PASS_AS_IT_COMES) {
+		call->pass.copy = message; /* still counted */
+		return 0;
+	}
+	int r = filter_message(call, &message, err);
+	call->client->held -= message.len;
+	ck_bytes_free(&message);
+	return r;
+}
+
 /* Let the window of the runtime grow: always inside of a message, so that it is read whole, and
  * otherwise only if the client reads. */
 static void give_back(struct ck_call *call)
@@ -233,19 +293,18 @@ static void filtered_data(struct ck_h2_stream *stream, const unsigned char *byte
 	while (n && r >= 0) {
 		size_t used = 0, before = call->pass.reader.message.len;
 		r = ck_grpc_read(&call->pass.reader, bytes, n, &used, &err);
-		call->client->held += call->pass.reader.message.len - before;
+		size_t more = call->pass.reader.message.len - before;
+		call->client->held += more;
 		if (r < 0)
 			break;
 		bytes += used;
 		n -= used;
-		if (r > 0) {
-			call->pass.messages++;
-			struct ck_bytes message = call->pass.reader.message;
-			call->pass.reader.message = (struct ck_bytes){ 0 };
-			r = filter_message(call, &message, &err);
-			call->client->held -= message.len;
-			ck_bytes_free(&message);
-		}
+		int passed = 0;
+		if (r > 0 || call->pass.reader.head_len == CK_GRPC_HEAD)
+			passed = pass_on(call, bytes - more, more);
+		r = passed < 0 ? ck_fail(&err, -passed, "%s", ck_strerror(-passed))
+		    : r > 0    ? message_whole(call, &err)
+			       : 0;
 	}
 	if (r < 0) {
 		if (r == -CK_EMALFORMED) /* the fault of the runtime, not of the caller */

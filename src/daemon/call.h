@@ -51,6 +51,12 @@ struct ck_call_ops {
 	void (*left)(struct ck_call *call);
 };
 
+enum ck_pass_how {
+	CK_PASS_UNDECIDED, /* it has not begun */
+	CK_PASS_FILTERED,  /* read whole, and cut */
+	CK_PASS_AS_IT_COMES,
+};
+
 /* call-pass.c: the call at the runtime */
 struct ck_call_pass {
 	struct ck_call *prev, *next;  /* of client->waiting, or of process->fresh */
@@ -59,6 +65,8 @@ struct ck_call_pass {
 	struct ck_grpc_reader reader; /* of a filtered answer */
 	struct ck_objects *objects;   /* what a whole list contained, for the cache */
 	size_t messages;              /* of a filtered answer, so far */
+	enum ck_pass_how how;         /* what is done with its first message */
+	struct ck_bytes copy;         /* of that message, if it was passed on as it came */
 	/* read from the runtime and not yet given back to its window */
 	size_t owed;
 	bool asks, waits; /* counted in client->asking, in client->waiting */

@@ -71,13 +71,14 @@ void ck_call_free(struct ck_call *call)
 	ck_loop_timer_free(call->timer);
 	drop_request(call);
 	if (client) {
-		client->held -= call->pass.reader.message.len + call->pass.unsent +
-				call->headers_size + sizeof(*call);
+		client->held -= call->pass.reader.message.len + call->pass.copy.len +
+				call->pass.unsent + call->headers_size + sizeof(*call);
 		ck_client_counts(client, -1);
 		ck_pass_leave(call);
 	}
 	ck_client_left_call_ends(call);
 	ck_grpc_reader_fini(&call->pass.reader);
+	ck_bytes_free(&call->pass.copy);
 	free(call->headers);
 	DL_DELETE(call->daemon->metrics.calls_open, call);
 	call->daemon->calls--;

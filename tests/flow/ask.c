@@ -18,6 +18,7 @@ static void ask_data(struct ck_h2_stream *stream, const unsigned char *in, size_
 {
 	struct ask *a = userdata;
 	size_t used = 0;
+	a->received += n;
 	if (!a->deaf)
 		ck_h2_stream_consume(stream, n);
 	for (; n; in += used, n -= used) {

@@ -14,6 +14,7 @@ struct ask { /* a call of a client */
 	uint32_t reset;
 	int grpc;      /* -1: none yet */
 	unsigned messages;
+	size_t received; /* bytes of messages and their heads */
 	char id[80];   /* field 1 of the last message */
 	bool shows_kept;
 };

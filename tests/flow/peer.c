@@ -231,6 +231,7 @@ struct peer_call {
 	char rpc[32];
 	uint64_t timeout;
 	bool whole, listens, begun; /* listens: to events; begun: headers were sent */
+	struct out rest;            /* of its answer; p is NULL: none */
 };
 
 struct peer_plan *peer_plan(struct peer *peer, const char *rpc)
@@ -253,11 +254,39 @@ static void call_free(struct peer_call *call)
 	if (call->stream)
 		ck_h2_stream_reset(call->stream, CK_H2_CANCEL);
 	ck_grpc_reader_fini(&call->reader);
+	done(&call->rest);
 	free(call);
+}
+
+static void reply_part(struct peer_call *call, const struct out *answer, size_t n)
+{
+	unsigned char head[CK_GRPC_HEAD];
+	ck_grpc_head(head, answer->len);
+	raw(&call->rest, head, sizeof(head));
+	raw(&call->rest, answer->p, answer->len);
+	n -= 1; /* 1: nothing */
+	assert_true(n < call->rest.len);
+	assert_int_equal(ck_grpc_begin(call->stream), 0);
+	assert_int_equal(ck_h2_stream_send(call->stream, call->rest.p, n), 0);
+	call->rest.len -= n;
+	memmove(call->rest.p, call->rest.p + n, call->rest.len);
+}
+
+static void reply_rest(struct peer_call *call)
+{
+	assert_int_equal(ck_h2_stream_send(call->stream, call->rest.p, call->rest.len), 0);
+	assert_int_equal(ck_grpc_answer(call->stream, true, CK_GRPC_OK, NULL, NULL, 0), 0);
+	ck_h2_stream_forget(CK_TAKE(call->stream));
+	call_free(call);
 }
 
 static void reply(struct peer_call *call, int grpc, const struct out *answer)
 {
+	size_t part = peer_plan(call->peer, call->rpc)->part;
+	if (part && grpc == 0) {
+		reply_part(call, answer, part);
+		return;
+	}
 	bool mute = peer_plan(call->peer, call->rpc)->mute;
 	bool begun = grpc == 0 && !mute && ck_grpc_begin(call->stream) == 0 &&
 		     ck_grpc_send(call->stream, answer->p, answer->len) == 0;
@@ -398,10 +427,14 @@ size_t peer_release(struct peer *peer, const char *rpc)
 {
 	size_t n = 0;
 	peer_plan(peer, rpc)->hold = false;
+	peer_plan(peer, rpc)->part = 0;
 	for (struct peer_call *call = peer->calls, *next; call; call = next) {
 		next = call->next;
 		if (call->whole && !strcmp(call->rpc, rpc)) {
-			act(call);
+			if (call->rest.p)
+				reply_rest(call);
+			else
+				act(call);
 			n++;
 		}
 	}

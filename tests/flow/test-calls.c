@@ -654,6 +654,176 @@ static void a_create_whose_time_is_over_is_not_begun(void **state)
 	world_free(w);
 }
 
+/* ---- lists that are passed on as they come --------------------------------------------------- */
+
+struct listing { /* a list whose answer has begun */
+	struct world *w;
+	struct ck_connection *kubelet;
+	struct ask list;
+};
+
+/* the runtime has made its answer, and sent so many bytes of it */
+static void list_begin(struct listing *l, size_t part)
+{
+	assert_true(ask_connect(l->w, &l->kubelet));
+	peer_plan(&l->w->peer, "ListPodSandbox")->part = part + 1;
+	ask_id(l->w, ck_connection_h2(l->kubelet), &l->list, "ListPodSandbox", "", NULL);
+	world_settle(l->w);
+	assert_int_equal(l->list.messages, 0);
+}
+
+static void list_end(struct listing *l)
+{
+	assert_int_equal(peer_release(&l->w->peer, "ListPodSandbox"), 1);
+	world_settle(l->w);
+	assert_int_equal(l->list.grpc, CK_GRPC_OK);
+	assert_int_equal(l->list.messages, 1);
+	assert_non_null(strstr(l->list.id, "s1")); /* in the first sandbox */
+	assert_false(l->list.shows_kept);
+}
+
+static int count(const struct ck_entry_info *entry, void *userdata)
+{
+	*(unsigned *)userdata += entry->kind == CK_SANDBOX;
+	return 0;
+}
+
+static unsigned sandboxes_known(struct world *w)
+{
+	unsigned n = 0;
+	assert_int_equal(ck_entries(w->daemon.cache, count, &n), 0);
+	return n;
+}
+
+static void listing_fini(struct listing *l)
+{
+	ask_end(&l->list);
+	ck_connection_free(l->kubelet);
+	world_free(l->w);
+}
+
+static void a_list_is_passed_on_as_it_comes_while_nothing_is_hidden(void **state)
+{
+	(void)state;
+	/* cut in its head, behind that, and in a sandbox */
+	for (size_t part = 1; part < 40; part++) {
+		struct listing l = { .w = world_new() };
+		world_commit(l.w, peer_sandbox(&l.w->peer, "s1", "web"));
+		peer_sandbox(&l.w->peer, "s2", "stranger");
+		list_begin(&l, part);
+		assert_int_equal(l.list.received, part < CK_GRPC_HEAD ? 0 : part);
+		list_end(&l);
+		/* the cache has learned from it all the same */
+		assert_int_equal(sandboxes_known(l.w), 2);
+		listing_fini(&l);
+	}
+}
+
+static void what_is_hidden_when_a_list_begins_is_not_passed_on(void **state)
+{
+	struct listing l = { .w = world_new() };
+	struct peer_object kept;
+	(void)state;
+	world_commit(l.w, peer_sandbox(&l.w->peer, "s1", "web"));
+	kept = *peer_sandbox(&l.w->peer, "kept", "old");
+	world_keep(l.w, &kept);
+	list_begin(&l, 20);
+	assert_int_equal(l.list.received, 0);
+	list_end(&l);
+	listing_fini(&l);
+}
+
+/* it is hidden by its key while the runtime makes it; its id is not known yet */
+static void what_is_being_made_when_a_list_begins_is_not_passed_on(void **state)
+{
+	struct listing l = { .w = world_new() };
+	struct peer_object made;
+	(void)state;
+	world_commit(l.w, peer_sandbox(&l.w->peer, "s1", "web"));
+	made = *peer_sandbox(&l.w->peer, "kept", "new");
+	struct ck_turn *turn = world_begin(l.w, &made);
+	assert_non_null(turn);
+	list_begin(&l, 20);
+	assert_int_equal(l.list.received, 0);
+	list_end(&l);
+	ck_turn_free(turn);
+	listing_fini(&l);
+}
+
+/* The runtime listed it before it was destroyed, and answers after that (K21). */
+static void what_was_destroyed_before_an_answer_came_is_not_passed_on(void **state)
+{
+	struct listing l = { .w = world_new() };
+	struct peer_object kept;
+	(void)state;
+	world_commit(l.w, peer_sandbox(&l.w->peer, "s1", "web"));
+	kept = *peer_sandbox(&l.w->peer, "kept", "old");
+	world_keep(l.w, &kept);
+	list_begin(&l, 0);
+	world_advance(l.w, 2 * CK_TTL);
+	assert_null(peer_has(&l.w->peer, "kept"));
+	list_end(&l);
+	listing_fini(&l);
+}
+
+/* What became hidden later was made later: the list, which the runtime has made, has it not. */
+static void what_is_hidden_while_a_list_is_passed_on_is_not_in_the_next(void **state)
+{
+	struct listing l = { .w = world_new() };
+	struct peer_object kept;
+	(void)state;
+	world_commit(l.w, peer_sandbox(&l.w->peer, "s1", "web"));
+	list_begin(&l, 20);
+	assert_int_equal(l.list.received, 20);
+	kept = *peer_sandbox(&l.w->peer, "kept", "old");
+	world_keep(l.w, &kept);
+	list_end(&l);
+	/* the older list says nothing of it (K24) */
+	assert_true(world_hides(l.w, &kept));
+	ask_end(&l.list);
+	ask_id(l.w, ck_connection_h2(l.kubelet), &l.list, "ListPodSandbox", "", NULL);
+	world_settle(l.w);
+	assert_int_equal(l.list.messages, 1);
+	assert_false(l.list.shows_kept);
+	listing_fini(&l);
+}
+
+static void little_memory(struct ck_conf *conf)
+{
+	conf->client_memory = 4096;
+}
+
+static void lists_that_were_passed_on_hold_no_memory(void **state)
+{
+	struct listing l = { .w = world_new_with(little_memory) };
+	(void)state;
+	world_commit(l.w, peer_sandbox(&l.w->peer, "s1", "web"));
+	list_begin(&l, 20);
+	assert_int_equal(l.list.received, 20);
+	list_end(&l);
+	for (unsigned i = 0; i < 200; i++) { /* 8 KB in all, on one connection */
+		ask_end(&l.list);
+		ask_id(l.w, ck_connection_h2(l.kubelet), &l.list, "ListPodSandbox", "", NULL);
+		world_settle(l.w);
+		assert_int_equal(l.list.grpc, CK_GRPC_OK);
+	}
+	listing_fini(&l);
+}
+
+static void half_a_list_is_an_error(void **state)
+{
+	struct listing l = { .w = world_new() };
+	(void)state;
+	world_commit(l.w, peer_sandbox(&l.w->peer, "s1", "web"));
+	list_begin(&l, 20);
+	peer_hang_up(&l.w->peer);
+	world_settle(l.w);
+	assert_int_equal(l.list.messages, 0);
+	assert_int_equal(l.list.grpc, CK_GRPC_UNAVAILABLE);
+	assert_int_equal(sandboxes_known(l.w), 1); /* no answer is not an empty list (K24) */
+	listing_fini(&l);
+}
+
 /* ---- without memory -------------------------------------------------------------------------- */
 
 static unsigned named(const struct world *w, const char *name)
@@ -741,6 +911,13 @@ int main(void)
 		cmocka_unit_test(who_has_read_the_answer_may_go_with_other_things_unread),
 		cmocka_unit_test(a_unary_request_of_two_messages_is_malformed),
 		cmocka_unit_test(a_list_of_a_hidden_id_is_empty_whatever_the_runtime_says),
+		cmocka_unit_test(a_list_is_passed_on_as_it_comes_while_nothing_is_hidden),
+		cmocka_unit_test(what_is_hidden_when_a_list_begins_is_not_passed_on),
+		cmocka_unit_test(what_is_being_made_when_a_list_begins_is_not_passed_on),
+		cmocka_unit_test(what_was_destroyed_before_an_answer_came_is_not_passed_on),
+		cmocka_unit_test(what_is_hidden_while_a_list_is_passed_on_is_not_in_the_next),
+		cmocka_unit_test(lists_that_were_passed_on_hold_no_memory),
+		cmocka_unit_test(half_a_list_is_an_error),
 		cmocka_unit_test(a_request_with_two_paths_is_reset),
 		cmocka_unit_test(what_is_abandoned_while_it_is_made_is_cancelled),
 		cmocka_unit_test(a_create_answered_without_an_id_is_found),
