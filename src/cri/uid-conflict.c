@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "src/base/mem.h"
+#include "src/base/hash.h"
 #include "src/cri/uid-conflict.h"
 
 struct ck_conflict_known {
@@ -93,11 +93,33 @@ static int find(const struct ck_object *const *sorted, size_t n, struct found *f
 	return r;
 }
 
+/* of all that decides whether there are conflicts; the order does not matter. Lists that are not the
+ * same have the same one by chance only, as four hashes of 32 bits go. Never 0 */
+static uint64_t digest_of(const struct ck_object *objects, size_t n)
+{
+	uint64_t sum = n;
+	for (size_t i = 0; i < n; i++) {
+		const struct ck_object *o = &objects[i];
+		const char *texts[] = { o->id, o->pod_uid, o->pod_name, o->pod_namespace };
+		uint64_t hash = (uint64_t)o->kind << 8 | (uint64_t)o->condition;
+		for (size_t t = 0; t < CK_COUNT(texts); t++) {
+			const char *text = ck_or_empty(texts[t]);
+			hash = (hash ^ ck_hash(text, strlen(text))) * UINT64_C(0x9e3779b97f4a7c15);
+			hash ^= hash >> 29;
+		}
+		sum += hash;
+	}
+	return sum ? sum : 1;
+}
+
 ptrdiff_t ck_conflicts_look(struct ck_conflicts *conflicts, const struct ck_object *objects,
 			    size_t n, ck_conflict_fn *fn, void *userdata)
 {
 	struct found found = { 0 };
 	size_t m = 0;
+	uint64_t digest = digest_of(objects, n);
+	if (digest == conflicts->digest)
+		return (ptrdiff_t)conflicts->n;
 	const struct ck_object **sorted = ck_alloc((n + 1) * sizeof(*sorted));
 	if (!sorted)
 		return -CK_ENOMEM;
@@ -115,6 +137,7 @@ ptrdiff_t ck_conflicts_look(struct ck_conflicts *conflicts, const struct ck_obje
 				   userdata);
 		ck_conflicts_fini(conflicts);
 		*conflicts = found.now;
+		conflicts->digest = digest;
 		found.now = (struct ck_conflicts){ 0 };
 	}
 	ck_conflicts_fini(&found.now);

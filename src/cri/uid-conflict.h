@@ -20,6 +20,7 @@ struct ck_conflict_known; /* one that was reported */
 struct ck_conflicts { /* zeroed; ck_conflicts_fini() */
 	struct ck_conflict_known *known; /* those of the last list, sorted */
 	size_t n;
+	uint64_t digest; /* of the last list */
 };
 
 /* @a and @b: two of the sandboxes in conflict, borrowed for the call */
@@ -27,7 +28,8 @@ typedef void ck_conflict_fn(enum ck_conflict_what what, const struct ck_object *
 			    const struct ck_object *b, void *userdata);
 
 /* ck_conflicts_look - look through a whole list of sandboxes, hidden ones included, and call @fn
- * for each conflict that the last list did not have. Takes n log n steps.
+ * for each conflict that the last list did not have. Takes n log n steps, and n if the list is the
+ * last one again, in any order.
  * Return: how many conflicts there are now, or -CK_ENOMEM: nothing was looked at */
 ptrdiff_t ck_conflicts_look(struct ck_conflicts *conflicts, const struct ck_object *objects,
 			    size_t n, ck_conflict_fn *fn, void *userdata);

@@ -175,6 +175,49 @@ static void without_memory_nothing_changes(void **state)
 	}
 }
 
+/* what needs no memory was not looked through */
+static void a_list_is_looked_through_when_it_has_changed(void **state)
+{
+	(void)state;
+	struct ck_conflicts conflicts = { 0 };
+	struct heard heard = { "" };
+	struct ck_object a[] = { sandbox("s1", "web", "shop", "u1", READY),
+				 sandbox("s2", "web", "shop", "u1", READY),
+				 sandbox("s3", "api", "shop", "u2", READY) },
+			 b[] = { a[2], a[0], a[1] };
+	assert_string_equal(look(&conflicts, a, 3, 1), "ready s1,s2");
+	ck_fault_arm(CK_FAULT_ALLOC, 1, false);
+	assert_int_equal(ck_conflicts_look(&conflicts, b, 3, hear, &heard), 1);
+	assert_false(ck_fault_hit());
+	ck_fault_arm(0, 0, false);
+	for (unsigned change = 0; change < 6; change++) {
+		struct ck_object c[] = { a[0], a[1], a[2] };
+		switch (change) {
+		case 0:
+			c[2].id = "s4";
+			break;
+		case 1:
+			c[2].pod_name = "other";
+			break;
+		case 2:
+			c[2].pod_namespace = "other";
+			break;
+		case 3:
+			c[2].pod_uid = "u3";
+			break;
+		case 4:
+			c[2].condition = DEAD;
+			break;
+		}
+		ck_fault_arm(CK_FAULT_ALLOC, 1, false);
+		assert_int_equal(ck_conflicts_look(&conflicts, c, change == 5 ? 2 : 3, hear,
+						   &heard),
+				 -CK_ENOMEM);
+		ck_fault_arm(0, 0, false);
+	}
+	ck_conflicts_fini(&conflicts);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -185,6 +228,7 @@ int main(void)
 		cmocka_unit_test(what_has_no_uid_is_nobody_s),
 		cmocka_unit_test(a_big_list_is_looked_through),
 		cmocka_unit_test(without_memory_nothing_changes),
+		cmocka_unit_test(a_list_is_looked_through_when_it_has_changed),
 	};
 	return CK_TEST_MAIN(tests);
 }
