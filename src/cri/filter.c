@@ -13,6 +13,9 @@
 #include "src/cri/message.h"
 #include "src/cri/shapes.h"
 
+#define TEXTS_FIRST 512u         /* of a status */
+#define TEXTS_MOST  (32u << 10) /* of a list, at once */
+
 struct span {
 	const unsigned char *at; /* into the message; NULL: absent */
 	size_t len;
@@ -30,7 +33,8 @@ struct walk {
 	void *userdata;
 	struct ck_filter_count *count;
 	struct ck_error *err;
-	struct ck_bytes strings; /* of the object that is asked about */
+	struct ck_texts *texts; /* with the strings of the object that is asked about */
+	bool keeps;             /* them, for the next ones too */
 	struct span subject;     /* of an event */
 	bool subject_met, subject_hidden;
 };
@@ -128,6 +132,39 @@ static void inherit(struct seen *seen, const struct seen *around)
 
 /* ---- asking about it ------------------------------------------------------------------------- */
 
+struct ck_texts_block {
+	struct ck_texts_block *before;
+	size_t used, room;
+	char texts[];
+};
+
+/* NULL: no memory */
+static char *texts_room(struct ck_texts *texts, size_t n)
+{
+	struct ck_texts_block *last = texts->last;
+	if (!last || last->room - last->used < n) {
+		size_t room = last ? 2 * last->room : TEXTS_FIRST;
+		room = room < TEXTS_MOST ? room : TEXTS_MOST;
+		room = room > n ? room : n;
+		struct ck_texts_block *block = ck_realloc(NULL, sizeof(*block) + room);
+		if (!block)
+			return NULL;
+		*block = (struct ck_texts_block){ .before = last, .room = room };
+		texts->last = last = block;
+	}
+	last->used += n;
+	return last->texts + last->used - n;
+}
+
+void ck_texts_fini(struct ck_texts *texts)
+{
+	while (texts->last) {
+		struct ck_texts_block *block = texts->last;
+		texts->last = block->before;
+		free(block);
+	}
+}
+
 /* Return: 1 it is hidden, 0, or an error */
 static int ask(struct walk *w, enum ck_kind kind, unsigned flags, const struct seen *seen)
 {
@@ -136,16 +173,20 @@ static int ask(struct walk *w, enum ck_kind kind, unsigned flags, const struct s
 
 	for (unsigned i = 0; i < CK_USE_TEXTS; i++)
 		len += seen->texts[i].len + 1;
-	w->strings.len = 0;
-	if (ck_bytes_room(&w->strings, len) < 0)
+	if (!w->keeps && w->texts->last)
+		w->texts->last->used = 0;
+	char *to = texts_room(w->texts, len);
+	if (!to)
 		return ck_nomem(w->err);
-	/* there is room; a name with a NUL in it is none of ours and is left out */
+	/* a name with a NUL in it is none of ours and is left out */
 	for (unsigned i = 0; i < CK_USE_TEXTS; i++) {
 		struct span span = seen->texts[i];
-		texts[i] = (const char *)w->strings.p + w->strings.len;
-		if (span.len && !memchr(span.at, '\0', span.len))
-			ck_bytes_add(&w->strings, span.at, span.len);
-		ck_bytes_add(&w->strings, "", 1);
+		texts[i] = to;
+		if (span.len && !memchr(span.at, '\0', span.len)) {
+			memcpy(to, span.at, span.len);
+			to += span.len;
+		}
+		*to++ = '\0';
 	}
 	bool container = kind == CK_CONTAINER;
 	struct ck_object object = {
@@ -280,33 +321,59 @@ static int decide_subject(struct walk *w)
 	return r;
 }
 
-int ck_filter_response(const struct ck_cri_method *method, const void *message, size_t len,
-		       ck_hides_fn *hides, void *userdata, struct ck_bytes *ret_message,
-		       struct ck_filter_count *count, struct ck_error *err)
+static int walk(struct walk *w, const struct ck_cri_method *method, const void *message, size_t len,
+		struct ck_bytes *ret_message)
 {
-	struct walk w = { .hides = hides, .userdata = userdata, .count = count, .err = err };
 	const struct ck_shape *shape = method->response;
 	struct ck_wire wire = ck_wire_begin(message, len);
 	CK_AUTO_BYTES struct ck_bytes out = { 0 };
 
 	if (!shape)
 		return CK_FILTER_AS_IT_CAME;
-	int r = shape->object ? walk_object(&w, shape, wire, NULL, &out)
-			      : walk_inside(&w, shape, wire, NULL, &out);
-	if (r >= 0 && r != CK_FILTER_EMPTIED && w.subject.len && !w.subject_met) {
-		int hidden = decide_subject(&w);
-		w.subject_hidden = hidden > 0;
+	int r = shape->object ? walk_object(w, shape, wire, NULL, &out)
+			      : walk_inside(w, shape, wire, NULL, &out);
+	if (r >= 0 && r != CK_FILTER_EMPTIED && w->subject.len && !w->subject_met) {
+		int hidden = decide_subject(w);
+		w->subject_hidden = hidden > 0;
 		r = hidden < 0 ? hidden : r;
 	}
-	ck_bytes_free(&w.strings);
 	if (r < 0)
 		return r;
-	if (w.subject_hidden || (r == CK_FILTER_CUT && !out.len))
+	if (w->subject_hidden || (r == CK_FILTER_CUT && !out.len))
 		return CK_FILTER_EMPTIED;
 	if (r == CK_FILTER_CUT) {
 		*ret_message = out;
 		out = (struct ck_bytes){ 0 };
 	}
+	return r;
+}
+
+int ck_filter_keeping(const struct ck_cri_method *method, const void *message, size_t len,
+		      ck_hides_fn *hides, void *userdata, struct ck_texts *texts,
+		      struct ck_bytes *ret_message, struct ck_filter_count *count,
+		      struct ck_error *err)
+{
+	struct walk w = { .hides = hides,
+			  .userdata = userdata,
+			  .count = count,
+			  .err = err,
+			  .texts = texts,
+			  .keeps = true };
+	return walk(&w, method, message, len, ret_message);
+}
+
+int ck_filter_response(const struct ck_cri_method *method, const void *message, size_t len,
+		       ck_hides_fn *hides, void *userdata, struct ck_bytes *ret_message,
+		       struct ck_filter_count *count, struct ck_error *err)
+{
+	struct ck_texts texts = { 0 };
+	struct walk w = { .hides = hides,
+			  .userdata = userdata,
+			  .count = count,
+			  .err = err,
+			  .texts = &texts };
+	int r = walk(&w, method, message, len, ret_message);
+	ck_texts_fini(&texts);
 	return r;
 }
 

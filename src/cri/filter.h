@@ -30,6 +30,12 @@ typedef int ck_hides_fn(const struct ck_object *object, bool id_only, void *user
 
 enum ck_filtered { CK_FILTER_AS_IT_CAME = 0, CK_FILTER_CUT = 1, CK_FILTER_EMPTIED = 2 };
 
+/* texts of objects that are kept, all of them until ck_texts_fini() */
+struct ck_texts { /* zeroed */
+	struct ck_texts_block *last;
+};
+void ck_texts_fini(struct ck_texts *texts);
+
 struct ck_filter_count { unsigned shown, hidden; }; /* objects, at any depth */
 
 /*
@@ -42,6 +48,12 @@ struct ck_filter_count { unsigned shown, hidden; }; /* objects, at any depth */
 int ck_filter_response(const struct ck_cri_method *method, const void *message, size_t len,
 		       ck_hides_fn *hides, void *userdata, struct ck_bytes *ret_message,
 		       struct ck_filter_count *count, struct ck_error *err);
+
+/* ck_filter_keeping - the same. The strings of each object stay where they are, in @texts */
+int ck_filter_keeping(const struct ck_cri_method *method, const void *message, size_t len,
+		      ck_hides_fn *hides, void *userdata, struct ck_texts *texts,
+		      struct ck_bytes *ret_message, struct ck_filter_count *count,
+		      struct ck_error *err);
 
 /* ck_filter_event_type - one of CRI's ContainerEventType (0 CREATED, 1 STARTED, 2 STOPPED, 3
  * DELETED), or -1: it is no event, or of another type */

@@ -5,13 +5,8 @@
 
 #define ROOM_MIN 64u /* a small node's pods */
 
-int ck_objects_add(struct ck_objects *objects, const struct ck_object *o)
+int ck_objects_add(struct ck_objects *objects, const struct ck_object *object)
 {
-	const char *texts[] = { o->id,      o->pod_name,   o->pod_namespace,
-				o->pod_uid, o->sandbox_id, o->container_name };
-	size_t len[CK_COUNT(texts)], sum = 0;
-	for (size_t i = 0; i < CK_COUNT(texts); i++)
-		sum += len[i] = texts[i] ? strlen(texts[i]) + 1 : 0;
 	if (objects->n == objects->room) {
 		size_t room = objects->room ? 2 * objects->room : ROOM_MIN;
 		struct ck_object *grown = ck_realloc(objects->all, room * sizeof(*grown));
@@ -20,17 +15,7 @@ int ck_objects_add(struct ck_objects *objects, const struct ck_object *o)
 		objects->all = grown;
 		objects->room = room;
 	}
-	char *block = ck_alloc(sum + 1); /* all its strings; the id is first and frees them */
-	if (!block)
-		return -CK_ENOMEM;
-	struct ck_object *copy = &objects->all[objects->n++];
-	const char **into[] = { &copy->id,      &copy->pod_name,   &copy->pod_namespace,
-				&copy->pod_uid, &copy->sandbox_id, &copy->container_name };
-	*copy = *o;
-	for (size_t i = 0; i < CK_COUNT(texts); i++) {
-		*into[i] = i == 0 || len[i] ? memcpy(block, len[i] ? texts[i] : "", len[i]) : NULL;
-		block += len[i];
-	}
+	objects->all[objects->n++] = *object;
 	return 0;
 }
 
@@ -44,16 +29,16 @@ int ck_objects_read(struct ck_objects *objects, const struct ck_cri_method *meth
 		    const void *message, size_t len, struct ck_error *err)
 {
 	struct ck_bytes uncut = { 0 }; /* nothing is hidden, so nothing is cut */
-	int r = ck_filter_response(method, message, len, gather, objects, &uncut, NULL, err);
+	int r = ck_filter_keeping(method, message, len, gather, objects, &objects->texts,
+				  &uncut, NULL, err);
 	ck_bytes_free(&uncut);
 	return r < 0 ? r : 0;
 }
 
 void ck_objects_fini(struct ck_objects *objects)
 {
-	for (size_t i = 0; i < objects->n; i++)
-		free((char *)objects->all[i].id);
 	free(objects->all);
+	ck_texts_fini(&objects->texts);
 	*objects = (struct ck_objects){ 0 };
 }
 

@@ -9,10 +9,11 @@
 
 /* zeroed, then ck_objects_fini(); or on the heap, made by CK_NEW(), then ck_objects_free() */
 struct ck_objects {
-	struct ck_object *all; /* its strings are the list's */
+	struct ck_object *all;
 	size_t n, room;
+	struct ck_texts texts; /* their strings */
 };
-/* ck_objects_add - a copy of @object. 0, -CK_ENOMEM */
+/* ck_objects_add - @object: inside ck_filter_keeping() with @objects->texts. 0, -CK_ENOMEM */
 int ck_objects_add(struct ck_objects *objects, const struct ck_object *object);
 /* ck_objects_read - all objects of one message of @method's answer, nested ones too. 0, or
  * -CK_EMALFORMED, -CK_ENOMEM: then @objects has those read so far, not all */

@@ -203,8 +203,11 @@ static int filter_message(struct ck_call *call, const struct ck_bytes *message,
 {
 	struct ck_bytes left = { 0 };
 	struct ck_filter_count count = { 0 };
-	int r = ck_filter_response(call->method, message->p, message->len, hides, call, &left,
-				   &count, err);
+	struct ck_objects *objects = call->pass.objects;
+	int r = objects ? ck_filter_keeping(call->method, message->p, message->len, hides, call,
+					    &objects->texts, &left, &count, err)
+			: ck_filter_response(call->method, message->p, message->len, hides, call,
+					     &left, &count, err);
 	if (r < 0 && !err->code)
 		ck_fail(err, -r, "%s", ck_strerror(-r));
 	if (r < 0)

@@ -176,8 +176,8 @@ static int answer(struct announcement *a, struct ck_unary_reply *reply,
 	if (reply->status.code != CK_GRPC_OK)
 		return ck_fail(err, CK_EUNAVAILABLE, "%s: %s", method->rpc,
 			       ck_grpc_name(reply->status.code));
-	int r = ck_filter_response(method, reply->message.p, reply->message.len, fn, a, cut, NULL,
-				   err);
+	int r = ck_filter_keeping(method, reply->message.p, reply->message.len, fn, a,
+				  &a->containers.texts, cut, NULL, err);
 	if (r == CK_FILTER_EMPTIED)
 		return ck_fail(err, CK_ENOTFOUND, "it is hidden again");
 	*ret_bytes = r == CK_FILTER_CUT ? ck_wire_begin(cut->p, cut->len)
