@@ -565,6 +565,7 @@ static void end(struct ck_daemon_main *m)
 		sd_event_source_disable_unref(m->signals[i]);
 	ck_loop_timer_free(m->start_timer);
 	ck_loop_timer_free(daemon->burst_timer);
+	ck_bytes_free(&daemon->spare);
 	ck_loop_timer_free(m->retry_timer);
 	ck_loop_timer_free(m->stop_timer);
 	if (daemon->loop.event)

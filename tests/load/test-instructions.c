@@ -28,7 +28,7 @@ struct counted {
 };
 
 static const struct counted version = { "Version", "Version", 500, 0, 37.2 },
-			    list = { "a list of 500", "ListPodSandbox", 50, 0, 2695 },
+			    list = { "a list of 500", "ListPodSandbox", 50, 0, 1928 },
 			    list_20_hidden = { "a list of 500 and 20 hidden", "ListPodSandbox", 50,
 					       20, 3557 };
 
