@@ -78,14 +78,15 @@ static struct number read_fixed(const unsigned char *p, const unsigned char *end
 	return number;
 }
 
-int ck_wire_next(struct ck_wire *wire, struct ck_wire_field *ret_field, struct ck_error *err)
+/* a function of its own, so that ck_wire_next() needs no stack */
+static __attribute__((noinline)) int next_of_any(struct ck_wire *wire,
+						 struct ck_wire_field *ret_field,
+						 struct ck_error *err)
 {
 	const unsigned char *p = wire->p, *end = wire->end;
 	struct ck_wire_field field = { 0 };
 	struct number tag, number;
 
-	if (p == end)
-		return 0;
 	tag = read_varint(p, end);
 	if (!tag.end)
 		return malformed_number(wire, p, err);
@@ -122,6 +123,26 @@ int ck_wire_next(struct ck_wire *wire, struct ck_wire_field *ret_field, struct c
 	wire->p = number.end;
 	*ret_field = field;
 	return 1;
+}
+
+int ck_wire_next(struct ck_wire *wire, struct ck_wire_field *ret_field, struct ck_error *err)
+{
+	const unsigned char *p = wire->p, *end = wire->end;
+
+	if (p == end)
+		return 0;
+	/* nearly all fields: texts and messages of less than 128 bytes */
+	if (end - p > 1 && (p[0] & 0x87) == CK_WIRE_BYTES && p[0] > 7 && p[1] < 0x80 &&
+	    p[1] <= end - p - 2) {
+		ret_field->number = p[0] >> 3;
+		ret_field->type = CK_WIRE_BYTES;
+		ret_field->value = 0;
+		ret_field->data = p + 2;
+		ret_field->len = p[1];
+		wire->p = p + 2 + p[1];
+		return 1;
+	}
+	return next_of_any(wire, ret_field, err);
 }
 
 int ck_wire_next_packed(struct ck_wire *wire, uint64_t *ret_value, struct ck_error *err)

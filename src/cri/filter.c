@@ -35,6 +35,7 @@ struct walk {
 	struct ck_error *err;
 	struct ck_texts *texts; /* with the strings of the object that is asked about */
 	bool keeps;             /* them, for the next ones too */
+	bool has_nul;           /* somewhere in the message; few have, so texts need no look */
 	struct span subject;     /* of an event */
 	bool subject_met, subject_hidden;
 };
@@ -182,7 +183,7 @@ static int ask(struct walk *w, enum ck_kind kind, unsigned flags, const struct s
 	for (unsigned i = 0; i < CK_USE_TEXTS; i++) {
 		struct span span = seen->texts[i];
 		texts[i] = to;
-		if (span.len && !memchr(span.at, '\0', span.len)) {
+		if (span.len && !(w->has_nul && memchr(span.at, '\0', span.len))) {
 			memcpy(to, span.at, span.len);
 			to += span.len;
 		}
@@ -330,6 +331,7 @@ static int walk(struct walk *w, const struct ck_cri_method *method, const void *
 
 	if (!shape)
 		return CK_FILTER_AS_IT_CAME;
+	w->has_nul = len && memchr(message, '\0', len);
 	int r = shape->object ? walk_object(w, shape, wire, NULL, &out)
 			      : walk_inside(w, shape, wire, NULL, &out);
 	if (r >= 0 && r != CK_FILTER_EMPTIED && w->subject.len && !w->subject_met) {

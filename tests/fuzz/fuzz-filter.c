@@ -11,6 +11,7 @@
 #include "src/base/limits.h"
 #include "src/cri/filter.h"
 #include "src/cri/guard.h"
+#include "src/cri/objects.h"
 #include "tests/fuzz/fuzz.h"
 
 enum who { NOBODY, EVERYBODY, SOME };
@@ -64,6 +65,20 @@ static void check_filter(const struct ck_cri_method *method, const uint8_t *data
 	ck_bytes_free(&out);
 }
 
+/* their texts are whole when all are read */
+static void check_objects(const struct ck_cri_method *method, const uint8_t *data, size_t size)
+{
+	struct ck_objects objects = { 0 };
+	struct ck_error err;
+	enum who who = NOBODY;
+	int r = ck_objects_read(&objects, method, data, size, &err);
+
+	check(r == 0 || r == -CK_EMALFORMED);
+	for (size_t i = 0; i < objects.n; i++)
+		hides(&objects.all[i], false, &who);
+	ck_objects_fini(&objects);
+}
+
 static int resolve(enum ck_kind kind, const char *id, const char **ret_id, void *userdata)
 {
 	static char full[CK_ID_MAX + 8];
@@ -111,6 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	data++, size--;
 	for (enum who who = NOBODY; who <= SOME; who++)
 		check_filter(method, data, size, who);
+	check_objects(method, data, size);
 	check_guard(method, data, size);
 	int type = ck_filter_event_type(data, size);
 	check(type >= -1 && type <= 3);
