@@ -22,6 +22,7 @@
 #define ROUNDS   10u
 #define MANY     8u   /* clients at once */
 #define PODS     500u /* of a long list, and waiting */
+#define HIDDEN   20u  /* of a long list */
 #define ENTRIES  2000u
 #define KEPT_AT_ONCE 100u
 #define CALLS    50000u /* before memory is looked at once more */
@@ -275,16 +276,14 @@ static void bench_list(const struct world *w, const struct nginx *nginx, unsigne
 		free(paths[i].took);
 }
 
-static void keep(const struct world *w, double n);
-
 static void bench_list_with_hidden(void)
 {
 	struct world w;
 	world_init(&w);
-	world_sim(&w, "sandboxes=500,create=300ms");
+	world_sim(&w, "sandboxes=500,create=1500ms");
 	world_daemon(&w, flags);
-	keep(&w, KEPT_AT_ONCE);
-	bench_list(&w, NULL, KEPT_AT_ONCE);
+	load_keep(&w, HIDDEN);
+	bench_list(&w, NULL, HIDDEN);
 	world_fini(&w);
 }
 

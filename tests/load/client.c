@@ -14,6 +14,7 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/rpc/address.h"
+#include "tests/daemon/world.h"
 #include "tests/load/load.h"
 
 #define LOOK_AGAIN (2 * LOAD_MS) /* deadlines are kept to that */
@@ -352,4 +353,32 @@ struct load_memory load_memory(pid_t pid)
 		memory.anonymous = anonymous;
 	}
 	return memory;
+}
+
+/* on a busy machine a request may come too late to be begun, and another one is made */
+void load_keep(const struct world *w, unsigned n)
+{
+	struct load_call *call = calloc(n, sizeof(*call));
+	struct load_client client;
+	unsigned long pod = 0;
+	measure_must(call, "no memory");
+	load_open(&client, w->cri);
+	for (unsigned have = 0; have < n;) {
+		for (unsigned i = have; i < n; i++) {
+			struct ck_bytes request = load_pod(pod++);
+			load_call(&client, &call[i], "RunPodSandbox", request.p, request.len,
+				  LOAD_S);
+			ck_bytes_free(&request);
+		}
+		for (unsigned i = have; i < n; i++)
+			load_wait(&call[i]);
+		while (world_metric(w, "crikeep_entries{kind=\"sandbox\",state=\"creating\"}") > 0)
+			nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+		have = (unsigned)world_metric(w,
+					      "crikeep_entries{kind=\"sandbox\",state=\"kept\"}");
+	}
+	for (unsigned i = 0; i < n; i++)
+		load_call_fini(&call[i]);
+	free(call);
+	load_close(&client);
 }

@@ -73,6 +73,11 @@ int load_do(struct load_client *client, struct load_call *call, const char *rpc,
  * ck_bytes_free() */
 struct ck_bytes load_pod(unsigned long i);
 
+/* load_keep - @n sandboxes of which nobody asks again. They are made in more than a second, and
+ * late ones are kept */
+struct world;
+void load_keep(const struct world *w, unsigned n);
+
 struct load_memory { /* KiB */
 	unsigned long resident, anonymous, most;
 };

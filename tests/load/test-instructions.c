@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "src/base/mem.h"
@@ -17,7 +16,6 @@
 
 #define VALGRIND "/usr/bin/valgrind"
 #define WARM     5u
-#define KEPT_MAX 20u
 /* another version of a library or of the compiler makes a difference */
 #define MORE_AT_MOST 1.15
 
@@ -31,34 +29,6 @@ static const struct counted version = { "Version", "Version", 500, 0, 37.2 },
 			    list = { "a list of 500", "ListPodSandbox", 20, 0, 1789 },
 			    list_20_hidden = { "a list of 500 and 20 hidden", "ListPodSandbox", 20,
 					       20, 2108 };
-
-/* @n sandboxes of which nobody asks again. On a busy machine a request may come too late to be
- * begun, and another one is made */
-static void keep(const struct world *w, unsigned n)
-{
-	struct load_call call[KEPT_MAX] = { 0 };
-	struct load_client client;
-	unsigned long pod = 0;
-	assert_true(n <= KEPT_MAX);
-	load_open(&client, w->cri);
-	for (unsigned have = 0; have < n;) {
-		for (unsigned i = have; i < n; i++) {
-			struct ck_bytes request = load_pod(pod++);
-			load_call(&client, &call[i], "RunPodSandbox", request.p, request.len,
-				  LOAD_S);
-			ck_bytes_free(&request);
-		}
-		for (unsigned i = have; i < n; i++)
-			load_wait(&call[i]);
-		while (world_metric(w, "crikeep_entries{kind=\"sandbox\",state=\"creating\"}") > 0)
-			nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
-		have = (unsigned)world_metric(w,
-					      "crikeep_entries{kind=\"sandbox\",state=\"kept\"}");
-	}
-	for (unsigned i = 0; i < n; i++)
-		load_call_fini(&call[i]);
-	load_close(&client);
-}
 
 /* of a whole life of crikeepd with @calls calls, in thousands */
 static double life(const struct counted *what, unsigned calls)
@@ -78,7 +48,7 @@ static double life(const struct counted *what, unsigned calls)
 	world_sim(&w, what->hidden ? "sandboxes=500,create=2s" : "sandboxes=500");
 	world_daemon(&w, flags);
 	if (what->hidden)
-		keep(&w, what->hidden);
+		load_keep(&w, what->hidden);
 	load_open(&client, w.cri);
 	for (unsigned i = 0; i < WARM + calls; i++)
 		assert_int_equal(load_do(&client, &call, what->rpc, NULL, 0), CK_GRPC_OK);
