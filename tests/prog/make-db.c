@@ -6,7 +6,8 @@
  * SCENE: states (an entry in every state), hostile (names that attack a terminal), twins (ids and
  * pods that are alike), crowd (a sandbox with many containers, of a pod with a long name), offers
  * (sandboxes that are listed for the kubelet), slow (a creation that hangs), usual (a sandbox and a
- * container are created, and 26 sandboxes and 4 containers were), empty. Without a third
+ * container are created, and 26 sandboxes and 4 containers were), long (so many of them that the
+ * history is full), empty. Without a third
  * word the owner ends; hold: it says "ready" and lives until it is killed; stuck: so does one that
  * cannot write any more; serve: it also answers requests, like an owner whose runtime confirms each
  * destroy, but for entries whose container is named "stubborn" or "used".
@@ -565,6 +566,7 @@ static void fill(const char *scene)
 		       { "offers", offers, CK_COUNT(offers) },
 		       { "slow", slow, CK_COUNT(slow) },
 		       { "usual", usual, CK_COUNT(usual) },
+		       { "long", usual, CK_COUNT(usual) },
 		       { "empty", NULL, 0 } };
 	struct ck_error err;
 	must(ck_store_begin(store, &err), &err, "begin");
@@ -578,6 +580,8 @@ static void fill(const char *scene)
 	}
 	if (strcmp(scene, "usual") == 0)
 		add_past();
+	for (unsigned i = 0; strcmp(scene, "long") == 0 && i < CK_HISTORY_ROWS / 2; i++)
+		add_ended(i % 2, CK_STATE_COMMITTING, S, true);
 	if (strcmp(scene, "crowd") == 0)
 		add_crowd();
 	struct ck_counters counters = {
