@@ -19,6 +19,7 @@ filter() {
 	sed -E -e 's/[0-9]{2}s\b/NNs/g' \
 		-e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z/TIME/' \
 		-e 's/("?(([a-z]+_)?seconds_ago|due_in_seconds|owner_pid)"?: *)-?[0-9.]+/\1N/' \
+		-e 's/("(wal|database)_bytes": *)[0-9]+/\1N/' \
 		-e 's/process [0-9]+/process N/g' \
 		-e 's/^([0-9:]{8}|[A-Z][a-z]{2} [0-9]{2} [0-9:]{5})/HH:MM:SS/' \
 		-e 's/("?(digest|salt|root|rest|key_id)"?: *"?)[0-9a-f]{16,}/\1HEX/' \
@@ -79,6 +80,11 @@ check 'between two times' since "$all" --since "$(date -d '1 hour ago' '+%F %R')
 check 'since a time that has not come' since 0 --since "$(date -d 'next year' +%F)"
 golden stats 0 stats
 golden list-json 0 list -a -o json
+golden show-json 0 show 2 77aa -o json
+golden explain-json 0 explain prod/db-0 -o json
+golden stats-json 0 stats -o json
+golden check 0 check
+golden check-json 0 check -o json
 golden show-raw-yaml 0 show 2 --raw -o yaml
 golden history-json 0 history 5 -o json
 
@@ -244,6 +250,23 @@ golden evict-no-row 1 evict 77
 golden evict-short-id 2 evict 77a
 golden evict-short-name 2 evict db-0
 
+# ---- compare -----------------------------------------------------------------------------------
+
+recorded() { # recorded NAME STATUS FILE FILE [ARGUMENT...]: of a kubelet's requests
+	local name=$1 status=$2 a=$3 b=$4
+	shift 4
+	golden "$name" "$status" compare CreateContainer "$src/tests/data/kubelet-retries/$a" \
+		"$src/tests/data/kubelet-retries/$b" "$@"
+}
+main=011-CreateContainer-api-main.bin
+recorded compare 0 $main 016-CreateContainer-api-main.bin
+recorded compare-json 0 $main 016-CreateContainer-api-main.bin -o json
+recorded compare-different 1 $main 017-CreateContainer-web-init.bin
+recorded compare-different-json 1 $main 017-CreateContainer-web-init.bin -o json
+
+golden simulate 0 simulate --pods 3
+golden simulate-json 0 simulate --pods 3 --policy ram -o json
+
 # ---- evict -------------------------------------------------------------------------------------
 
 db states
@@ -269,6 +292,7 @@ golden evict-one-too-short 2 evict aaaab 1 9f3
 db states serve
 golden evict 0 evict 2
 golden evict-wait 0 evict prod/web-7d9f --wait
+golden evict-json 1 evict 7 9 --dry-run -o json
 golden evict-in-use 1 evict 6 --wait
 golden evict-not-gone 1 evict 5 --wait=300ms
 golden release 0 evict 5 --release --wait -o json
@@ -557,7 +581,7 @@ commands="$commands drive simulate"
 # else it was left out of the build
 "$crikeep" exporter --help >/dev/null 2>&1 && commands="$commands exporter"
 golden help 0 --help
-for c in status doctor list show explain history stats evict check plugins; do
+for c in $commands; do
 	golden "help-$c" 0 $c --help
 done
 examples_last() {
