@@ -88,4 +88,11 @@ says() { # says FILE: of the tarball, its version
 }
 check "Debian's changelog has the version" says "$work/${tarball%.tar.gz}/contrib/debian/changelog"
 check 'the spec has the version' says "$work/${tarball%.tar.gz}/contrib/rpm/crikeep.spec"
+to_copy() { # of `make install`
+	local file doc=$build/tests/packages/installed/usr/local/share/doc/crikeep
+	for file in crikeep.yaml crikeep.rules.yaml launched-plugins.conf examples/keep.c; do
+		[ -s "$doc/$file" ] || { echo "$doc has no $file"; return 1; }
+	done
+}
+check 'make install installs a configuration, alerts and examples to copy' to_copy
 exit "$failed"

@@ -198,12 +198,10 @@ make_22() { node fail.sandbox=1000; asks --pod web --give-up 600ms; }
 make_23() { node fail.container=1000; asks --pod web --container app --image a --give-up 600ms; }
 make_24() {
 	local id
-	node create.container=300ms,cancel=finish
+	node create.container=1s,cancel=finish
 	asks --pod web
 	id=$("$crikeep" pods --endpoint "$endpoint" -q)
-	keeps_asking --pod web --container app --sandbox "$id" --image a
-	wait_for 100 entry CREATING
-	end client
+	asks --pod web --container app --sandbox "$id" --image a "${late[@]}"
 	wait_for 100 entry KEPT
 	asks --pod web --container app --sandbox "$id" --image b
 }
