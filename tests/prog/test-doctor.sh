@@ -344,6 +344,13 @@ unreadable() { # root without its power over modes is like anybody else
 	[ "$status" = 2 ] && ! [ -s "$work/out" ] && grep -q 'ermission denied' "$work/err"
 }
 check 'a directory that may not be read' unreadable
+no_root() { # a remedy would be told for files that are not there
+	run 2 doctor --root "$work/none" && [ -z "$out" ] &&
+		grep -q -- "--root: '$work/none': No such file" "$work/err" &&
+		touch "$work/file" && run 2 doctor --root "$work/file" && [ -z "$out" ] &&
+		grep -q 'Not a directory' "$work/err"
+}
+check 'a root that is not there' no_root
 narrow() {
 	! script -qec "stty cols 80; NO_COLOR=1 $crikeep ${doctor[*]}" /dev/null </dev/null |
 		tr -d '\r' | sed "s|$work|WORK|g" | grep -E '.{81}'

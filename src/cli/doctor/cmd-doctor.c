@@ -2,7 +2,9 @@
 /* crikeep doctor: every check of the table and every problem of `crikeep status`, each with what to
  * do about it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "src/base/mem.h"
 #include "src/cli/cli.h"
@@ -22,11 +24,17 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct ck_node *node = state->input;
+	int fd;
 	switch (key) {
 	case OPT_CONFIG:
 		node->config = arg;
 		return 0;
 	case OPT_ROOT:
+		fd = open(arg, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0)
+			argp_error(state, "--root: '%s': %s", arg, strerror(errno));
+		else
+			close(fd);
 		node->root = strcmp(arg, "/") == 0 ? "" : arg;
 		return 0;
 	case ARGP_KEY_ARG:
