@@ -385,8 +385,8 @@ static bool tell_dropped(uint64_t now)
 	uint64_t before = sink.dropped;
 	if (before == sink.told)
 		return true;
-	snprintf(text, sizeof(text), "%llu log lines could not be written",
-		 (unsigned long long)(before - sink.told));
+	snprintf(text, sizeof(text), "%llu log line%s could not be written",
+		 (unsigned long long)(before - sink.told), before - sink.told == 1 ? "" : "s");
 	bool done = write_line(CK_LOG_WARNING, "", text, now);
 	sink.dropped = before; /* this line does not count */
 	if (done)

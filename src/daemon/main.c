@@ -390,7 +390,8 @@ static int open_cache(struct ck_daemon_main *m, struct ck_error *err)
 static int make_state_dir(const char *path, struct ck_error *err)
 {
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		return ck_fail_errno(err, CK_EIO, errno, "make the state directory '%s'", path);
+		return ck_fail_errno(err, CK_EIO, errno,
+				     "cannot create the state directory '%s'", path);
 	return 0;
 }
 

@@ -351,7 +351,7 @@ static void as_json_what_was_dropped_is_told(void **state)
 	drain(p[0]);
 	ck_log(CK_LOG_INFO, "read again");
 	assert_string_equal(drain(p[0]),
-			    OBJECT("warning", "\"1 log lines could not be written\"") "\n" OBJECT(
+			    OBJECT("warning", "\"1 log line could not be written\"") "\n" OBJECT(
 				    "info", "\"read again\"") "\n");
 	close(p[0]);
 	close(p[1]);
@@ -438,7 +438,7 @@ static void a_socket_nobody_reads_drops(void **state)
 	ck_log(CK_LOG_INFO, "read again");
 	assert_string_equal(
 		drain(s[0]),
-		"crikeepd: warning: 1 log lines could not be written\ncrikeepd: read again\n");
+		"crikeepd: warning: 1 log line could not be written\ncrikeepd: read again\n");
 	close(s[0]);
 	ck_log(CK_LOG_INFO, "nobody is left");
 	assert_true(ck_log_dropped() == 2);
@@ -459,7 +459,7 @@ static void fill_a_terminal(int master, int terminal)
 	ck_log(CK_LOG_INFO, "read again");
 	char want[256];
 	snprintf(want, sizeof(want),
-		 "%scrikeepd: warning: 1 log lines could not be written\ncrikeepd: read again\n",
+		 "%scrikeepd: warning: 1 log line could not be written\ncrikeepd: read again\n",
 		 cut ? "\n" : "");
 	assert_string_equal(drain(master), want);
 }
@@ -555,7 +555,7 @@ static void a_journal_that_does_not_read_costs_lines_only(void **state)
 		assert_true(recv(journal.fd, buf, sizeof(buf), 0) > 0);
 	assert_datagram(&journal, NULL);
 	ck_log(CK_LOG_INFO, "read again");
-	assert_datagram(&journal, DATAGRAM(4, "1 log lines could not be written"));
+	assert_datagram(&journal, DATAGRAM(4, "1 log line could not be written"));
 	assert_datagram(&journal, DATAGRAM(6, "read again"));
 	journal_close(&journal);
 }

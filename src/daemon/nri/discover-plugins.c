@@ -254,7 +254,8 @@ int ck_plugins_socket_dir(const char *socket_path, struct ck_error *err)
 		if (r < 0 && errno == EEXIST && stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
 			errno = ENOTDIR;
 		if (r < 0 && errno != EEXIST)
-			return ck_fail_errno(err, CK_EIO, errno, "make the directory '%s'", path);
+			return ck_fail_errno(err, CK_EIO, errno,
+					     "cannot create the directory '%s'", path);
 		*slash = '/';
 	}
 	return 0;
