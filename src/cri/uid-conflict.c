@@ -93,8 +93,8 @@ static int find(const struct ck_object *const *sorted, size_t n, struct found *f
 	return r;
 }
 
-/* of all that decides whether there are conflicts; the order does not matter. Lists that are not the
- * same have the same one by chance only, as four hashes of 32 bits go. Never 0 */
+/* of all that decides whether there are conflicts; the order does not matter. Lists that are not
+ * the same have the same one by chance only, as four hashes of 32 bits go. Never 0 */
 static uint64_t digest_of(const struct ck_object *objects, size_t n)
 {
 	uint64_t sum = n;

@@ -38,8 +38,8 @@ struct peer_plan {
 	bool mute;     /* answer OK without a message */
 	bool early;    /* answer at the headers, whatever else would come */
 	bool deaf;     /* give no window back */
-	/* make the answer, send so many of its bytes, and the rest at peer_release(). At least 1: its
-	 * headers alone */
+	/* make the answer, send so many of its bytes, and the rest at peer_release(). At least 1:
+	 * its headers alone */
 	size_t part;
 };
 
