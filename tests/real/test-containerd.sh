@@ -17,6 +17,7 @@ scenarios='plain_use every_spelling every_spelling_newest offered_sandbox late_s
 	waiting_sandbox next_attempt next_attempt_early
 	unwanted_sandbox evicted_by_hand full_disk late_container next_container_attempt
 	unwanted_container late_start stopped_while_starting killed_while_starting repeated_teardown
+	teardown_over_a_restart
 	dropped_connection frozen_container stopped_runtime frozen_and_removed
 	killed_while_kept killed_while_creating killed_before_the_end killed_and_unwanted
 	killed_while_evicting moved_straight_and_back asked_to_end another_boot
@@ -400,38 +401,68 @@ killed_while_starting() {
 	check 'attempt 0 does not' gone "$id"
 }
 
-# repeated METHOD: one caller waits; of twenty that come meanwhile half run into their deadlines,
+# repeated METHOD ID: one caller waits; of twenty that come meanwhile half run into their deadlines,
 # and half are killed
 repeated() {
-	local first n callers=() heard=0
 	relay hold "$1" 90
-	asks "$1" 90s &
+	one_waits 1 "$@"
+	twenty_ask "$@"
+	relay clear
+	check "$1: who waits hears its end" wait $first
+	check "$1: the runtime was asked once" is "$(calls "$1")" 1
+}
+one_waits() { # N METHOD ID: the N-th call that reaches the runtime: $first
+	asks "${@:2}" 90s &
 	first=$!
-	check "$1 reaches the runtime" until_ 20 reached "$1"
+	check "$2 reaches the runtime" until_ 20 asked "$2" "$1"
+}
+twenty_ask() { # METHOD ID
+	local n callers=() heard=0
 	for n in {1..10}; do
-		asks "$1" 1s &
+		asks "$@" 1s &
 		callers+=($!)
-		timeout -s KILL 1 "$tools/relay" call "$d/cri.sock" "$1" "$sandbox" &
+		timeout -s KILL 1 "$tools/relay" call "$d/cri.sock" "$@" &
 		callers+=($!)
 	done
 	for n in "${callers[@]}"; do
 		wait "$n" && heard=$((heard + 1))
 	done 2>/dev/null
 	check "$1: twenty short calls end without it" is $heard 0
-	relay clear
-	check "$1: who waits hears its end" wait $first
-	check "$1: the runtime was asked once" is "$(calls "$1")" 1
 }
-asks() { "$tools/relay" call "$d/cri.sock" "$1" "$sandbox" "$2" 2>/dev/null; }
-reached() { [ "$(calls "$1")" -gt 0 ]; }
+asks() { "$tools/relay" call "$d/cri.sock" "$@" 2>/dev/null; } # METHOD ID TIME-OUT
+asked() { [ "$(calls "$1")" -ge "$2" ]; } # METHOD TIMES
 
 repeated_teardown() {
 	stage relay || return
 	sandbox=$(cri runp -T 8s "$(pod web)")
+	id=$(cri create -T 8s "$sandbox" "$(container main)" "$(pod web)")
+	check 'a container is started' cri start "$id"
+	check 'and runs' runs "$id"
 	slow 'web kill 2'
-	repeated StopPodSandbox
-	repeated RemovePodSandbox
+	repeated StopContainer "$id"
+	repeated RemoveContainer "$id"
+	repeated StopPodSandbox "$sandbox"
+	repeated RemovePodSandbox "$sandbox"
 	check 'nothing is left' nothing_left
+}
+
+# those who ask the next life as well are one call, too
+teardown_over_a_restart() {
+	stage relay || return
+	sandbox=$(cri runp -T 8s "$(pod web)")
+	relay hold StopPodSandbox 90
+	one_waits 1 StopPodSandbox "$sandbox"
+	twenty_ask StopPodSandbox "$sandbox"
+	check 'the runtime was asked once' is "$(calls StopPodSandbox)" 1
+	crikeepd_kill
+	check 'who waits hears that crikeepd is gone' not wait $first
+	check 'crikeepd starts again' crikeepd_start
+	one_waits 2 StopPodSandbox "$sandbox"
+	twenty_ask StopPodSandbox "$sandbox"
+	relay clear
+	check 'who waits hears its end' wait $first
+	check 'the runtime was asked twice' is "$(calls StopPodSandbox)" 2
+	check 'the sandbox has stopped' gone "$sandbox"
 }
 
 dropped_connection() {
