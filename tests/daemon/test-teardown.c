@@ -212,6 +212,29 @@ static void a_removal_waits_for_a_creation_also_without_its_callers(void **state
 	assert_int_equal(calls(s, "RemovePodSandbox"), 1);
 }
 
+/* they hold one turn while they wait, and one call is sent in the end */
+static void a_thousand_removals_wait_for_a_creation_as_one(void **state)
+{
+	static struct cri_call call[MANY];
+	static const char *const flags[] = { "--set", "cache.create_deadline=3s", NULL };
+	struct stage *s = *state;
+	struct cri_call creates, first;
+	begin_with(s, "create=1s", flags);
+	struct ck_bytes request = cri_create_request(pod, "pod", "other", 0);
+	cri_start(&s->kubelet, &creates, "CreateContainer", &request, "60S");
+	world_until(&s->w, "begin container", 2, 20);
+	hold(s);
+	ask(s, &first, "RemovePodSandbox", 0, "60S");
+	all_ask(s, call, "RemovePodSandbox", MANY);
+	assert_int_equal(world_metric(&s->w, "crikeepd_teardowns_joined_total"), MANY);
+	let_go(s);
+	the_rest_hears(call, MANY, CK_GRPC_OK);
+	assert_int_equal(over(&first), CK_GRPC_OK);
+	assert_int_equal(over(&creates), CK_GRPC_ABORTED);
+	assert_int_equal(calls(s, "StopPodSandbox"), 1);
+	assert_int_equal(calls(s, "RemovePodSandbox"), 1);
+}
+
 static void another_grace_is_another_request(void **state)
 {
 	struct stage *s = *state;
@@ -255,6 +278,7 @@ int main(void)
 		ON_STAGE(the_stop_before_a_removal_is_one_too),
 		ON_STAGE(callers_that_come_one_after_the_other_find_it_under_way),
 		ON_STAGE(a_removal_waits_for_a_creation_also_without_its_callers),
+		ON_STAGE(a_thousand_removals_wait_for_a_creation_as_one),
 		ON_STAGE(another_grace_is_another_request),
 		ON_STAGE(all_hear_an_error_and_the_next_call_is_a_new_one),
 	};
