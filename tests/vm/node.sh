@@ -189,6 +189,21 @@ broken_and_mended() {
 	done
 	return $bad
 }
+# systemd gives crikeepd up while a sandbox is made, and with it the connection that carries it
+connections() { systemctl show -P NFileDescriptorStore crikeepd.service; }
+cut_off() { # the client goes on, and wants a container, too
+	delay 'cut create 20'
+	drive --pod cut --container app --image docker.io/lab/busybox:1 --deadline 2s \
+		--retry 500ms >"$work/cut" 2>&1 &
+	clients=($!)
+	wait_for 60 cut_begun && [ "$(connections)" -gt 0 ] && bypassed && is "$(connections)" 0
+}
+cut_begun() { [ "$(creations cut sandbox)" -gt 0 ]; }
+made_again() {
+	delay
+	wait "${clients[0]}" && is "$(creations cut sandbox)" 2 && is "$(of_pod cut | wc -l)" 1
+}
+still_there() { way_back && is "$(pods -a | grep -cx "$(of_pod cut)")" 1; }
 bad_configuration() {
 	mv /etc/crikeep/crikeep.yaml{,.good}
 	echo 'no_such_key: 1' >/etc/crikeep/crikeep.yaml
@@ -217,6 +232,9 @@ bypass() {
 	check 'a container is made in what was kept' takes_over
 	check 'the program is back: crikeepd serves within 5 s' way_back
 	check 'what got a container stays, the other is destroyed' kept_its_own
+	check 'given up during a creation: systemd closes the connection that carries it' cut_off
+	check 'it is made again, by the runtime alone' made_again
+	check 'and is there after the way back' still_there
 	check 'a wrong configuration is bypassed too' bad_configuration
 	check 'and once it is right there is a way back' good_configuration
 	check 'an operator bypasses it' by_hand
