@@ -93,7 +93,7 @@ static int restore(struct ck_cache *cache, const struct ck_options *options, str
 		ck_store_set_aside(cache->store, name, NULL);
 		ck_cache_log(cache, CK_LOG_ERROR, "the database is damaged%s%s: %s",
 			     name[0] ? " and was set aside as " : "", name, why.text);
-		counters = (struct ck_counters){ .set_aside = name[0] != '\0' };
+		counters = (struct ck_counters){ .set_aside = { name[0] != '\0' } };
 		r = machine_make(cache, options) < 0 ? ck_nomem(&why) : 0;
 	}
 	else if (restoring.other_key)
@@ -105,7 +105,9 @@ static int restore(struct ck_cache *cache, const struct ck_options *options, str
 		*err = why;
 	if (r >= 0) {
 		struct ck_counters *now = ck_machine_counters(cache->machine);
-#define ADD(counter, text) now->counter += counters.counter;
+#define ADD(counter, kinds, text) \
+	for (int kind = 0; kind <= CK_CONTAINER; kind++) \
+		now->counter[kind] += counters.counter[kind];
 		CK_COUNTERS(ADD)
 #undef ADD
 	}
@@ -168,7 +170,7 @@ static int set_up(struct ck_cache *cache, const struct ck_options *options, cons
 	r = restore(cache, options, err); /* also from a database that can only be read */
 	if (r < 0)
 		return r;
-	ck_machine_counters(cache->machine)->set_aside += opened.set_aside;
+	ck_machine_counters(cache->machine)->set_aside[0] += opened.set_aside;
 	r = ck_event_loop_open(cache, dir, err);
 	if (r < 0)
 		return r;

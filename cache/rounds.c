@@ -164,7 +164,7 @@ static int set_aside(struct ck_cache *cache, struct ck_error *err)
 	int r = ck_store_set_aside(cache->store, name, err);
 	if (name[0]) {
 		ck_cache_log(cache, CK_LOG_ERROR, "the damaged database was set aside as %s", name);
-		ck_machine_counters(cache->machine)->set_aside++;
+		ck_machine_counters(cache->machine)->set_aside[0]++;
 	}
 	ck_machine_all_dirty(cache->machine);
 	return r < 0 ? r : write_entries(cache, true, err);
@@ -212,7 +212,7 @@ static void writing_failed(struct ck_cache *cache, const struct ck_error *err)
 	if (!cache->volatile_rounds)
 		ck_cache_log(cache, CK_LOG_ERROR,
 			     "the database cannot be written, going on in memory: %s", err->text);
-	ck_machine_counters(cache->machine)->write_failures++;
+	ck_machine_counters(cache->machine)->write_failures[0]++;
 	cache->retry_at = ck_cache_now(cache) + CK_RETRY_WRITE;
 	degraded(cache, true);
 }

@@ -46,7 +46,7 @@ static void move_to_kept(struct ck_machine *m, struct ck_entry *e)
 
 static void keep(struct ck_machine *m, struct ck_entry *e)
 {
-	m->counters.kept++;
+	m->counters.kept[e->row.key->kind]++;
 	move_to_kept(m, e);
 }
 
@@ -56,6 +56,21 @@ void ck_take_back(struct ck_machine *m, struct ck_entry *e)
 {
 	e->row.flags |= CK_ENTRY_TOLD;
 	move_to_kept(m, e);
+}
+
+void ck_taken(struct ck_machine *m, struct ck_entry *e)
+{
+	enum ck_kind kind = e->row.key->kind;
+	/* else it was handed over in an earlier life, which has counted it */
+	bool of_this_life = !e->restored || e->was_kept || e->row.existed > m->opened;
+	if (e->taken || !ck_state_visible(e->row.state))
+		return;
+	e->taken = true;
+	if (e->in_time || !of_this_life || e->row.origin != CK_ORIGIN_CACHE)
+		return;
+	m->counters.saved[kind]++;
+	m->counters.saved_ms[kind] +=
+		ck_duration_between(e->row.created, e->row.existed) / CK_NS_PER_MS;
 }
 
 static bool is_taken(struct ck_machine *m, struct ck_entry *e, struct ck_mturn *t)
@@ -99,9 +114,9 @@ void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 		if (!is_taken(m, e, t))
 			continue;
 		if (e->was_kept)
-			m->counters.handed_back++;
+			m->counters.handed_back[e->row.key->kind]++;
 		else
-			m->counters.in_time++;
+			m->counters.in_time[e->row.key->kind]++;
 		ck_turn_hand_back(m, t, e);
 	}
 	if (e->row.key->kind == CK_CONTAINER)
@@ -177,7 +192,7 @@ void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 		keep(m, e);
 	} else if (newest && !ck_turn_same(m, newest, e, &why)) {
 		/* by now the kubelet asks for something else (K11) */
-		m->counters.changed++;
+		m->counters.changed[e->row.key->kind]++;
 		ck_evict_for(m, e, why, newest);
 	} else if (ck_duplicate_pending(e)) {
 		keep(m, e);

@@ -113,7 +113,7 @@ int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_s
 	ck_creator_ends(m, t);
 	t->making = 0;
 	ck_history_add(m, e, CK_WHAT_FAILED, status->grpc, detail);
-	m->counters.failed++;
+	m->counters.failed[e->row.key->kind]++;
 	/* Every turn that joined gets the same status; other turns are placed anew (K4). */
 	CK_FOR_TURNS (w, ck_pod_of(e))
 		if (w->row == e->row.id &&

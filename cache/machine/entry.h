@@ -218,39 +218,48 @@ const char *ck_what_name(enum ck_what what); /* "DESTROY_FAILED", for programs *
 /* of a row whose request cannot be compared with any other: the key file was lost (K31) */
 #define CK_OTHER_KEY "made under another digest key"
 
-/* counters, kept in the database: name (a Prometheus label later), words for `crikeep stats` */
+/* counters, kept in the database: name (part of that of a metric), whether it is counted by kind,
+ * words for `crikeep stats` */
 #define CK_COUNTERS(X) \
-	X(requests, "creates requested") \
-	X(created, "creations begun") \
-	X(failed, "creations that failed") \
-	X(joined, "repeated requests that joined a running creation") \
-	X(kept, "results kept because the caller was gone") \
-	X(handed_back, "kept results handed back") \
-	X(in_time, "results handed over in time") \
-	X(busy, "waiting requests that ran out of time") \
-	X(superseded, "requests aborted because the kubelet moved on") \
-	X(conflicts, "requests that differ from a committed resource") \
-	X(changed, "results evicted because the request changed") \
-	X(relabelled, "results handed back although labels differ") \
-	X(not_comparable, "results made under another key or form version") \
-	X(lost, "creations whose outcome became unknown") \
-	X(resent, "lost creations requested a second time") \
-	X(evicted, "results evicted") \
-	X(destroyed, "evicted results whose destruction was confirmed") \
-	X(released, "evicted results released without confirmation") \
-	X(destroy_failures, "failed attempts to destroy") \
-	X(in_use, "hidden resources found in use and committed") \
-	X(imported, "resources found in the runtime without a row") \
-	X(duplicates, "times two objects of one key were seen") \
-	X(answers_lost, "answers that were lost on their way") \
-	X(starts_lost, "starts whose outcome became unknown") \
-	X(starts_unheard, "containers started after their caller had gone") \
-	X(write_failures, "rounds that could not be written") \
-	X(set_aside, "damaged databases set aside")
+	X(requests, true, "creates requested") \
+	X(created, true, "creations begun") \
+	X(failed, true, "creations that failed") \
+	X(joined, true, "repeated requests that joined a running creation") \
+	X(kept, true, "results kept because the caller was gone") \
+	X(handed_back, true, "kept results handed back") \
+	X(in_time, true, "results handed over in time") \
+	X(saved, true, "creations used though their caller had gone") \
+	X(saved_ms, true, "milliseconds the runtime took for these") \
+	X(busy, true, "waiting requests that ran out of time") \
+	X(superseded, true, "requests aborted because the kubelet moved on") \
+	X(conflicts, true, "requests that differ from a committed resource") \
+	X(changed, true, "results evicted because the request changed") \
+	X(relabelled, true, "results handed back although labels differ") \
+	X(not_comparable, true, "results made under another key or form version") \
+	X(lost, true, "creations whose outcome became unknown") \
+	X(resent, true, "lost creations requested a second time") \
+	X(evicted, true, "results evicted") \
+	X(destroyed, true, "evicted results whose destruction was confirmed") \
+	X(released, true, "evicted results released without confirmation") \
+	X(destroy_failures, true, "failed attempts to destroy") \
+	X(in_use, true, "hidden resources found in use and committed") \
+	X(imported, true, "resources found in the runtime without a row") \
+	X(duplicates, true, "times two objects of one key were seen") \
+	X(answers_lost, true, "answers that were lost on their way") \
+	X(starts_lost, false, "starts whose outcome became unknown") \
+	X(starts_unheard, false, "containers started after their caller had gone") \
+	X(write_failures, false, "rounds that could not be written") \
+	X(set_aside, false, "damaged databases set aside")
 
+/* By kind. [0]: of what has no kind, and what an earlier release did not tell apart */
 struct ck_counters {
-#define CK_COUNTER_MEMBER(name, text) uint64_t name;
+#define CK_COUNTER_MEMBER(name, kinds, text) uint64_t name[CK_CONTAINER + 1];
 	CK_COUNTERS(CK_COUNTER_MEMBER)
 #undef CK_COUNTER_MEMBER
 };
+
+static inline uint64_t ck_counter_sum(const uint64_t counter[CK_CONTAINER + 1])
+{
+	return counter[0] + counter[CK_SANDBOX] + counter[CK_CONTAINER];
+}
 #endif

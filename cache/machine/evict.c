@@ -88,7 +88,7 @@ void ck_evict_for(struct ck_machine *m, struct ck_entry *e, enum ck_reason reaso
 	e->row.reason = reason;
 	ck_search_ends(e);
 	e->row.tries = 0;
-	m->counters.evicted++;
+	m->counters.evicted[e->row.key->kind]++;
 	ck_entry_move(m, e, CK_STATE_EVICTING);
 	if (t)
 		ck_turn_explain(m, t, e, reason);
@@ -161,7 +161,7 @@ int ck_machine_evict(struct ck_machine *m, uint64_t row, bool release, char *ret
 		snprintf(ret_text, size, "it is destroyed already; plugins are being told");
 	} else if (release) {
 		e->row.reason = CK_REASON_RELEASED;
-		m->counters.released++;
+		m->counters.released[e->row.key->kind]++;
 		ck_history_add(m, e, CK_WHAT_RELEASED, 0, NULL);
 		ck_evict_confirmed(m, e);
 		snprintf(ret_text, size,
@@ -200,7 +200,7 @@ static void failed(struct ck_machine *m, struct ck_entry *e, int grpc, const cha
 	e->outstanding &= ~(unsigned)(CK_WANT_INSPECT | CK_WANT_LIST);
 	e->row.tries++;
 	e->row.last_grpc = grpc;
-	m->counters.destroy_failures++;
+	m->counters.destroy_failures[e->row.key->kind]++;
 	ck_history_add(m, e, CK_WHAT_DESTROY_FAILED, grpc, why);
 	ck_dirty(m, e);
 	ck_entry_schedule(m, e, m->now + back_off(m, e->row.tries));
@@ -245,9 +245,9 @@ static bool owes_end(const struct ck_machine *m, const struct ck_entry *e)
 void ck_evict_confirmed(struct ck_machine *m, struct ck_entry *e)
 {
 	/* what was never made, or is absent, or was released, was not destroyed */
-	m->counters.destroyed += e->row.phase == CK_PHASE_DESTROY &&
-				 e->row.reason != CK_REASON_ABSENT &&
-				 e->row.reason != CK_REASON_RELEASED;
+	m->counters.destroyed[e->row.key->kind] += e->row.phase == CK_PHASE_DESTROY &&
+						   e->row.reason != CK_REASON_ABSENT &&
+						   e->row.reason != CK_REASON_RELEASED;
 	effort_end(m, e);
 	ck_unwant(m, e, ~0u);
 	ck_entry_schedule(m, e, CK_NEVER_DUE);
@@ -350,7 +350,7 @@ static void used(struct ck_machine *m, struct ck_entry *e)
 	e->outstanding &= ~(unsigned)(CK_WANT_INSPECT | CK_WANT_LIST);
 	if (e->creator)
 		ck_creator_parts(m, e->creator);
-	m->counters.in_use++;
+	m->counters.in_use[e->row.key->kind]++;
 	ck_history_add(m, e, CK_WHAT_IN_USE, 0, NULL);
 	if (is_duplicate(e))
 		e->row.origin = CK_ORIGIN_RUNTIME;

@@ -69,7 +69,7 @@ static struct ck_entry *import(struct ck_machine *m, const struct ck_object *o)
 	e->row.origin = CK_ORIGIN_RUNTIME;
 	e->row.flags = CK_ENTRY_TOLD;
 	e->running = o->condition == CK_CONDITION_RUNNING;
-	m->counters.imported++;
+	m->counters.imported[e->row.key->kind]++;
 	ck_history_add(m, e, CK_WHAT_IMPORTED, 0, NULL);
 	ck_touch(m, ck_pod_of(e));
 	return e;
@@ -160,7 +160,7 @@ static void count_conflict(struct ck_machine *m, const struct ck_object *o, stru
 	if (!uid)
 		return;
 	if (e && uid->ready_stamp == m->stamp) {
-		m->counters.duplicates++;
+		m->counters.duplicates[CK_SANDBOX]++;
 		ck_history_add(m, e, CK_WHAT_DUPLICATE, 0, NULL);
 	}
 	uid->ready_stamp = m->stamp;

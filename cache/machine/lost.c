@@ -30,7 +30,7 @@ void ck_search_ends(struct ck_entry *e)
 void ck_lost(struct ck_machine *m, struct ck_entry *e)
 {
 	if (e->row.state == CK_STATE_CREATING) {
-		m->counters.lost++;
+		m->counters.lost[e->row.key->kind]++;
 		bool dead = e->in.creating.dead;
 		ck_entry_move(m, e, CK_STATE_UNKNOWN);
 		e->in.creating.dead = dead;
@@ -82,7 +82,7 @@ static void give_up(struct ck_machine *m, struct ck_entry *e)
 		ck_evict_confirmed(m, e);
 		return;
 	}
-	m->counters.failed++;
+	m->counters.failed[e->row.key->kind]++;
 	if (e->restored)
 		ck_gave_up(m, e);
 	ck_history_add(m, e, CK_WHAT_FAILED, CK_GRPC_UNAVAILABLE,
@@ -139,7 +139,7 @@ void ck_lost_absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq
 		e->row.flags |= CK_ENTRY_RESENT;
 		ck_creator_begins(m, t, e);
 		e->changed_seq = m->seq;
-		m->counters.resent++;
+		m->counters.resent[e->row.key->kind]++;
 		ck_history_add(m, e, CK_WHAT_RESENT, 0, NULL);
 		ck_dirty(m, e);
 		ck_creating_schedule(m, e);
@@ -231,7 +231,7 @@ void ck_duplicate(struct ck_machine *m, const struct ck_key *key, const struct c
 	if (!e)
 		return; /* out of memory; the next list finds it again */
 	e->row.state = CK_STATE_CREATING; /* for an instant */
-	m->counters.duplicates++;
+	m->counters.duplicates[e->row.key->kind]++;
 	ck_history_add(m, e, CK_WHAT_DUPLICATE, 0, NULL);
 	ck_evict(m, e, CK_REASON_DUPLICATE);
 	if (is_used(m, e, o->condition)) { /* it is never served */

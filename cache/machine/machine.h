@@ -142,6 +142,9 @@ struct ck_entry {
 	/* out of every index; only its row in the database is left to delete */
 	bool detached;
 	bool fresh; /* COMMITTED in this round: ops.committed is due */
+	/* the request that began it has the answer, or may still get it */
+	bool in_time;
+	bool taken; /* the kubelet has it: it is settled whether its creation was saved */
 };
 
 /* ---- turns ----------------------------------------------------------------------------------- */

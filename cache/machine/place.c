@@ -71,7 +71,7 @@ static void create(struct ck_machine *m, struct ck_mturn *t)
 	t->compared.row = e->row.id; /* its record is of this very request */
 	t->compared.relation = CK_RELATION_SAME;
 	ck_turn_want_resolve(m, t);
-	m->counters.created++;
+	m->counters.created[e->row.key->kind]++;
 	ck_dirty(m, e);
 	ck_history_add(m, e, CK_WHAT_BEGUN, 0, NULL);
 	ck_touch(m, t->group);
@@ -81,7 +81,7 @@ static void create(struct ck_machine *m, struct ck_mturn *t)
 static void conflict(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e, const char *why)
 {
 	char who[3 * CK_NAME_MAX_LEN];
-	m->counters.conflicts++;
+	m->counters.conflicts[e->row.key->kind]++;
 	ck_history_add(m, e, CK_WHAT_CONFLICT, 0, why);
 	ck_turn_answer(m, t, -CK_ECONFLICT, "%s exists: %s",
 		       ck_key_print(e->row.key, who, sizeof(who)), why);
@@ -147,8 +147,8 @@ static void place_another(struct ck_machine *m, struct ck_mturn *t, struct ck_en
 		if (ck_newest_live(m, e) != t)
 			return;
 		if (why == CK_REASON_NOT_COMPARABLE)
-			m->counters.not_comparable++;
-		m->counters.changed++;
+			m->counters.not_comparable[e->row.key->kind]++;
+		m->counters.changed[e->row.key->kind]++;
 		ck_abandon_for(m, e, why, t);
 	}
 }
@@ -171,8 +171,9 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 		ck_turn_join(m, t, e);
 		if (asks_for(m, t, e)) {
 			ck_interest(m, e);
-			m->counters.joined += e->row.state == CK_STATE_CREATING ||
-					      e->row.state == CK_STATE_UNKNOWN;
+			m->counters.joined[e->row.key->kind] +=
+				e->row.state == CK_STATE_CREATING ||
+				e->row.state == CK_STATE_UNKNOWN;
 			ck_history_add(m, e, CK_WHAT_JOINED, 0, NULL);
 		}
 	} else {

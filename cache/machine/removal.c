@@ -56,7 +56,7 @@ int ck_machine_remove_begin(struct ck_machine *m, struct ck_removal *r, enum ck_
 
 void ck_removal_expired(struct ck_machine *m, struct ck_removal *r)
 {
-	m->counters.busy++;
+	m->counters.busy[r->kind]++;
 	answer(m, r, CK_BUSY);
 	ck_fail(&r->err, CK_EUNAVAILABLE,
 		"containers of the sandbox are still being created or destroyed");

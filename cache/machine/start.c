@@ -38,7 +38,7 @@ static void decide(struct ck_machine *m, struct ck_entry *e, enum ck_start start
 static void unheard(struct ck_machine *m, struct ck_entry *e)
 {
 	decide(m, e, CK_START_UNHEARD);
-	m->counters.starts_unheard++;
+	m->counters.starts_unheard[0]++;
 	ck_history_add(m, e, CK_WHAT_START_UNHEARD, 0, NULL);
 }
 
@@ -78,7 +78,7 @@ static void lost(struct ck_machine *m, struct ck_entry *e)
 		return;
 	}
 	decide(m, e, CK_START_LOST);
-	m->counters.starts_lost++;
+	m->counters.starts_lost[0]++;
 	ck_history_add(m, e, CK_WHAT_START_LOST, 0, NULL);
 	search(m, e);
 }
@@ -97,6 +97,7 @@ int ck_machine_start_begin(struct ck_machine *m, const char *id)
 	e->in.committed.start_resumed = resumed;
 	e->row.staged = m->now;
 	e->row.flags |= CK_ENTRY_DELIVERED;
+	ck_taken(m, e);
 	ck_history_add(m, e, CK_WHAT_START_BEGUN, 0, NULL);
 	ck_event_end(m);
 	return 0;

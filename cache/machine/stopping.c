@@ -133,6 +133,7 @@ static void delivered_by_start(struct ck_machine *m, struct ck_entry *e)
 	ck_unwant(m, e, CK_WANT_INSPECT);
 	e->outstanding &= ~(unsigned)CK_WANT_INSPECT;
 	ck_history_add(m, e, CK_WHAT_STARTED, 0, NULL);
+	e->in_time = true;
 	ck_commit(m, e);
 }
 

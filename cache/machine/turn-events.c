@@ -3,6 +3,13 @@
  * its answer arrives or is lost. */
 #include "cache/machine/machine-int.h"
 
+static void sandbox_taken(struct ck_machine *m, const char *id)
+{
+	struct ck_entry *sandbox = ck_machine_object(m, CK_SANDBOX, id);
+	if (sandbox)
+		ck_taken(m, sandbox);
+}
+
 int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *key,
 		     const struct ck_fingerprint *fp, uint64_t timeout, bool expired,
 		     struct ck_error *err)
@@ -21,7 +28,9 @@ int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *ke
 		return ck_nomem(err);
 	m->timed++;
 	ck_event_begin(m);
-	m->counters.requests++;
+	m->counters.requests[key->kind]++;
+	if (key->kind == CK_CONTAINER)
+		sandbox_taken(m, key->sandbox_id);
 	if (timeout > m->longest_deadline[key->kind])
 		m->longest_deadline[key->kind] = timeout;
 	ck_turn_attach(m, t, pod, timeout);
@@ -65,7 +74,7 @@ static void turn_out_of_time(struct ck_machine *m, struct ck_mturn *t)
 {
 	struct ck_entry *e = ck_machine_entry(m, t->row);
 	char who[3 * CK_NAME_MAX_LEN];
-	m->counters.busy++;
+	m->counters.busy[t->key->kind]++;
 	ck_key_print(t->key, who, sizeof(who));
 	if (!ck_machine_reconciled(m)) {
 		ck_turn_answer(m, t, -CK_EUNAVAILABLE,
@@ -217,8 +226,10 @@ void ck_machine_answer_reported(struct ck_machine *m, struct ck_mturn *t, bool d
 		if (!(e->row.flags & CK_ENTRY_DELIVERED))
 			ck_dirty(m, e);
 		e->row.flags |= CK_ENTRY_DELIVERED;
+		ck_taken(m, e);
 	} else {
-		m->counters.answers_lost++;
+		e->in_time = e->in_time && t->seq != e->begun_turn;
+		m->counters.answers_lost[e->row.key->kind]++;
 		ck_history_add(m, e, CK_WHAT_ANSWER_LOST, 0, NULL);
 		if (e->row.state == CK_STATE_COMMITTED && e->row.key->kind == CK_CONTAINER &&
 		    !e->in.committed.unanswered && !e->running && !ck_being_removed(m, e) &&

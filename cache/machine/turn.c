@@ -181,7 +181,7 @@ void ck_turn_failed(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_s
 void ck_turn_supersede(struct ck_machine *m, struct ck_mturn *t, enum ck_reason reason)
 {
 	bool makes = t->state == CK_TURN_CREATING || t->state == CK_TURN_ORPHANED;
-	m->counters.superseded++;
+	m->counters.superseded[t->key->kind]++;
 	if (decide(m, t, makes ? CK_TURN_SUPERSEDED : CK_TURN_DECIDED, -CK_EABANDONED))
 		ck_fail(&t->decision.err, CK_EABANDONED, "superseded: %s", ck_reason_text(reason));
 }
@@ -189,12 +189,13 @@ void ck_turn_supersede(struct ck_machine *m, struct ck_mturn *t, enum ck_reason 
 void ck_turn_hand_back(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e)
 {
 	if (t->compared.relation == CK_RELATION_COSMETIC) {
-		m->counters.relabelled++;
+		m->counters.relabelled[e->row.key->kind]++;
 		ck_history_add(m, e, CK_WHAT_RELABELLED, 0, NULL);
 	}
 	if (!decide(m, t, CK_TURN_HANDED, CK_HAND_BACK))
 		return;
 	t->row = e->row.id;
+	e->in_time = e->in_time || t->seq == e->begun_turn;
 	e->in.committed.unanswered++;
 	t->decision.result = ck_shared_result_ref(e->row.result);
 }

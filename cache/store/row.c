@@ -208,11 +208,19 @@ int ck_digests_read(sqlite3_stmt *stmt, uint64_t id, struct ck_record *record, s
 
 /* ---- counters -------------------------------------------------------------------------------- */
 
+const char *const ck_counter_kinds[] = { "", ".sandbox", ".container" };
+
 static uint64_t *counter_find(struct ck_counters *counters, const char *name)
 {
-#define COUNTER_FIND(member, text) \
-	if (!strcmp(name, #member)) \
-		return &counters->member;
+	size_t len = strcspn(name, ".");
+	int kind = CK_CONTAINER;
+	while (kind >= 0 && strcmp(name + len, ck_counter_kinds[kind]))
+		kind--;
+	if (kind < 0)
+		return NULL;
+#define COUNTER_FIND(member, kinds, text) \
+	if (len == strlen(#member) && !memcmp(name, #member, len)) \
+		return &counters->member[kind];
 	CK_COUNTERS(COUNTER_FIND)
 #undef COUNTER_FIND
 	return NULL; /* a counter of another release */

@@ -145,6 +145,8 @@ int ck_row_decode(sqlite3_stmt *stmt, struct ck_row *ret_row, struct ck_error *e
 /* @stmt: ck_digests_select. -CK_ENOTFOUND, -CK_EDAMAGED, -CK_EIO, -CK_ENOMEM */
 int ck_digests_read(sqlite3_stmt *stmt, uint64_t id, struct ck_record *record,
 		    struct ck_error *err);
+/* "requests.sandbox": what follows the name of a counter in the database, by kind */
+extern const char *const ck_counter_kinds[CK_CONTAINER + 1];
 int ck_counters_read(sqlite3 *db, struct ck_counters *ret_counters, struct ck_error *err);
 
 /* ---- history.c ------------------------------------------------------------------------------- */

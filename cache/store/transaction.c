@@ -233,10 +233,12 @@ uint64_t ck_store_next_id(struct ck_store *store)
 
 /* ---- counters -------------------------------------------------------------------------------- */
 
-static int write_counter(struct ck_store *store, const char *name, uint64_t value,
+static int write_counter(struct ck_store *store, const char *counter, int kind, uint64_t value,
 			 struct ck_error *err)
 {
+	char name[CK_NAME_MAX_LEN];
 	sqlite3_stmt *stmt;
+	snprintf(name, sizeof(name), "%s%s", counter, ck_counter_kinds[kind]);
 	int r = ck_store_statement(store, CK_SQL_COUNTER,
 				   "INSERT INTO counter (name, value) VALUES (?1, ?2)"
 				   " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -253,10 +255,13 @@ static int write_counter(struct ck_store *store, const char *name, uint64_t valu
 int ck_store_counters(struct ck_store *store, const struct ck_counters *counters,
 		      struct ck_error *err)
 {
-	/* a round changes only two or three of them */
-#define WRITE_COUNTER(member, text) \
-	if (!store->counters_known || store->counters.member != counters->member) { \
-		int r = write_counter(store, #member, counters->member, err); \
+	/* a round changes only two or three of them; none ever shrinks, so 0 needs no row */
+#define WRITE_COUNTER(member, kinds, text) \
+	for (int kind = 0; kind <= CK_CONTAINER; kind++) { \
+		uint64_t value = counters->member[kind]; \
+		int r = value && (!store->counters_known || store->counters.member[kind] != value) \
+				? write_counter(store, #member, kind, value, err) \
+				: 0; \
 		if (r < 0) \
 			return r; \
 	}

@@ -23,7 +23,7 @@ static const struct counter {
 	const char *name, *what;
 	size_t at;
 } counters[] = {
-#define COUNTER(name, what) { #name, what, offsetof(struct ck_counters, name) },
+#define COUNTER(name, kinds, what) { #name, what, offsetof(struct ck_counters, name) },
 	CK_COUNTERS(COUNTER)
 #undef COUNTER
 };
@@ -58,9 +58,9 @@ static void count(const struct ck_reader *reader, struct stats *stats)
 
 static uint64_t counter_value(const struct ck_reader *reader, const struct counter *counter)
 {
-	uint64_t value;
-	memcpy(&value, (const char *)&reader->counters + counter->at, sizeof(value));
-	return value;
+	uint64_t values[CK_CONTAINER + 1];
+	memcpy(values, (const char *)&reader->counters + counter->at, sizeof(values));
+	return ck_counter_sum(values);
 }
 
 static const char *size_or_none(int64_t bytes, char *buf)

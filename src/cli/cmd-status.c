@@ -253,12 +253,12 @@ static void print_state_dir(const struct ck_health *health)
 		   size_or(health->database, "none", db), size_or(health->wal, "none", wal),
 		   size_or(health->space, "unknown", space),
 		   health->degraded ? "; it cannot be written" : "");
-	if (health->look.reader && health->look.reader->counters.set_aside)
+	if (health->look.reader && health->look.reader->counters.set_aside[0])
 		print_fact("Set aside",
 			   "%" PRIu64 " damaged database%s (crikeep.db.damaged-*): what was kept "
 			   "in it is lost",
-			   health->look.reader->counters.set_aside,
-			   health->look.reader->counters.set_aside == 1 ? "" : "s");
+			   health->look.reader->counters.set_aside[0],
+			   health->look.reader->counters.set_aside[0] == 1 ? "" : "s");
 	if (health->database >= 0)
 		print_fact("Key", "%s", key_word(health));
 }
@@ -394,7 +394,7 @@ static struct json_object *database_tree(const struct ck_health *health)
 	put_size(object, "free_bytes", health->space);
 	ck_tree_put(object, "set_aside", NULL);
 	if (health->look.reader)
-		ck_tree_put_count(object, "set_aside", health->look.reader->counters.set_aside);
+		ck_tree_put_count(object, "set_aside", health->look.reader->counters.set_aside[0]);
 	ck_tree_put(object, "written_at", NULL);
 	if (health->written)
 		ck_tree_put_time(object, "written_at", health->written);

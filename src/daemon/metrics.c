@@ -122,6 +122,15 @@ static void put_kinds_ns(struct text *text, const char *name, const char *help,
 	put_ns(text, name, "{kind=\"container\"}", ns[CK_CONTAINER]);
 }
 
+static void put_kinds_ms(struct text *text, const char *name, const char *help,
+			 const uint64_t ms[3])
+{
+	put_family(text, name, "counter", help);
+	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++)
+		put(text, "%s{kind=\"%s\"} %" PRIu64 ".%03" PRIu64 "\n", name, kinds[kind],
+		    ms[kind] / 1000, ms[kind] % 1000);
+}
+
 static void put_histograms(struct text *text, const char *name, const char *help,
 			   const struct ck_histogram histograms[3])
 {
@@ -369,8 +378,10 @@ static void put_daemon(struct text *text, const struct ck_metrics *m)
 static const struct {
 	const char *name, *help;
 	size_t at;
+	bool kinds;
 } counters[] = {
-#define COUNTER(name, what) { "crikeep_" #name "_total", what, offsetof(struct ck_counters, name) },
+#define COUNTER(name, kinds, what) \
+	{ "crikeep_" #name "_total", what, offsetof(struct ck_counters, name), kinds },
 	CK_COUNTERS(COUNTER)
 #undef COUNTER
 };
@@ -389,6 +400,23 @@ static void put_entries(struct text *text, const struct ck_gauges *gauges)
 		for (int state = CK_STATE_CREATING; state <= CK_STATE_MAX; state++)
 			put(text, "crikeep_entries{kind=\"%s\",state=\"%s\"} %zu\n", kinds[kind],
 			    states[state], gauges->entries[kind][state]);
+}
+
+static void put_counters(struct text *text, const struct ck_counters *all)
+{
+	for (size_t i = 0; i < CK_COUNT(counters); i++) {
+		uint64_t values[CK_CONTAINER + 1];
+		if (counters[i].at == offsetof(struct ck_counters, saved_ms))
+			continue; /* below, in seconds */
+		memcpy(values, (const char *)all + counters[i].at, sizeof(values));
+		if (counters[i].kinds)
+			put_kinds(text, counters[i].name, "counter", counters[i].help, values);
+		else
+			put_one(text, counters[i].name, "counter", counters[i].help,
+				ck_counter_sum(values));
+	}
+	put_kinds_ms(text, "crikeep_saved_seconds_total",
+		     "Time that the runtime took for saved creations", all->saved_ms);
 }
 
 static void put_cache(struct text *text, const struct ck_gauges *gauges)
@@ -423,11 +451,7 @@ static void put_cache(struct text *text, const struct ck_gauges *gauges)
 	put_one(text, "crikeep_wal_held_by_pid", "gauge",
 		"Process that reads the database and makes its log grow; 0 if none",
 		gauges->wal_pid);
-	for (size_t i = 0; i < CK_COUNT(counters); i++) {
-		uint64_t value;
-		memcpy(&value, (const char *)&gauges->counters + counters[i].at, sizeof(value));
-		put_one(text, counters[i].name, "counter", counters[i].help, value);
-	}
+	put_counters(text, &gauges->counters);
 }
 
 /* ---- the process, with the names that every Prometheus client library uses ------------------- */

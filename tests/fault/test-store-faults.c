@@ -81,7 +81,7 @@ static bool documented(int r)
 
 static void first_round(struct ck_store *store, const struct ck_row *row, struct believed *b)
 {
-	struct ck_counters counters = {.requests = 1};
+	struct ck_counters counters = {.requests = {0, 1}};
 
 	TRY(ck_store_begin(store, NULL));
 	TRY(ck_store_insert(store, row, NULL));
@@ -96,7 +96,7 @@ static void first_round(struct ck_store *store, const struct ck_row *row, struct
 static void second_round(struct ck_store *store, struct ck_row *row, const struct ck_row *other,
 			 struct believed *b)
 {
-	struct ck_counters counters = {.requests = 2};
+	struct ck_counters counters = {.requests = {0, 2}};
 
 	row->state = CK_STATE_KEPT;
 	row->result = ck_shared_result_ref(other->result);
@@ -204,7 +204,7 @@ static void check(const char *dir, const struct believed *b)
 	assert_int_equal(number(store->db, "SELECT count(*) FROM history"), b->lines);
 	assert_int_equal(number(store->db, "SELECT ifnull(max(seq), 0) FROM history"), b->lines);
 	assert_int_equal(ck_store_load_counters(store, &counters, NULL), 0);
-	assert_int_equal(counters.requests, b->counter);
+	assert_int_equal(counters.requests[CK_SANDBOX], b->counter);
 	rows_fini(&rows);
 	ck_store_close(store);
 }

@@ -726,9 +726,9 @@ void fx_answered_with(struct fixture *f, struct ck_turn *turn, const char *id)
 
 static void print_counter(const struct ck_reader *reader, const char *name)
 {
-#define PRINT(counter, text) \
+#define PRINT(counter, kinds, text) \
 	if (!strcmp(name, #counter)) \
-		printf("%llu", (unsigned long long)reader->counters.counter);
+		printf("%llu", (unsigned long long)ck_counter_sum(reader->counters.counter));
 	CK_COUNTERS(PRINT)
 #undef PRINT
 }

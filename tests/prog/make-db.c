@@ -585,7 +585,12 @@ static void fill(const char *scene)
 	if (strcmp(scene, "crowd") == 0)
 		add_crowd();
 	struct ck_counters counters = {
-		.requests = 17, .created = 11, .kept = 4, .handed_back = 1
+		.requests = { 0, 12, 5 },
+		.created = { 0, 7, 4 },
+		.kept = { 0, 3, 1 },
+		.handed_back = { 0, 1 },
+		.saved = { 0, 1 },
+		.saved_ms = { 0, 15250 },
 	};
 	must(ck_store_counters(store, &counters, &err), &err, "counters");
 	must(ck_store_commit(store, &err), &err, "commit");

@@ -809,7 +809,7 @@ static int live(const struct place *p)
 		return 15;
 	close(fd);
 	fx_open(f);
-	if (ck_gauges_read(f->cache, &gauges) < 0 || gauges.counters.set_aside != 1 ||
+	if (ck_gauges_read(f->cache, &gauges) < 0 || gauges.counters.set_aside[0] != 1 ||
 	    gauges.degraded)
 		return 16;
 	fx_keep(f, &web, "s3");

@@ -261,9 +261,9 @@ static void the_oldest_creation_is_told(void **state)
 	assert_value(text, "crikeep_oldest_creation_seconds{kind=\"container\"}", "0.000000000");
 	assert_value(text, "crikeep_requests_creating{kind=\"sandbox\"}", "2");
 	assert_value(text, "crikeep_requests_waiting{kind=\"sandbox\"}", "1");
-	assert_value(text, "crikeep_requests_total", "3");
-	assert_value(text, "crikeep_created_total", "2");
-	assert_value(text, "crikeep_joined_total", "1");
+	assert_value(text, "crikeep_requests_total{kind=\"sandbox\"}", "3");
+	assert_value(text, "crikeep_created_total{kind=\"sandbox\"}", "2");
+	assert_value(text, "crikeep_joined_total{kind=\"sandbox\"}", "1");
 	ck_turn_free(again);
 	ck_turn_free(second); /* nobody knows how it ends */
 	CK_AUTO_FREE char *later = print(f);
@@ -284,7 +284,7 @@ static void a_result_is_followed_from_kept_to_gone(void **state)
 	assert_value(text, "crikeep_entries{kind=\"sandbox\",state=\"kept\"}", "1");
 	assert_value(text, "crikeep_entries{kind=\"sandbox\",state=\"committed\"}", "1");
 	assert_true(atof(value_of(text, "crikeep_oldest_kept_seconds{kind=\"sandbox\"}")) >= 30);
-	assert_value(text, "crikeep_kept_total", "1");
+	assert_value(text, "crikeep_kept_total{kind=\"sandbox\"}", "1");
 	assert_value(text, "crikeep_degraded", "0");
 	assert_true(atol(value_of(text, "crikeep_database_bytes")) > 4096);
 
@@ -312,7 +312,7 @@ static void a_result_is_followed_from_kept_to_gone(void **state)
 	fx_advance(f, 120 * S); /* the next try comes within a minute and its jitter */
 	CK_AUTO_FREE char *gone = print(f);
 	assert_value(gone, "crikeep_entries{kind=\"sandbox\",state=\"evicting\"}", "0");
-	assert_value(gone, "crikeep_destroyed_total", "1");
+	assert_value(gone, "crikeep_destroyed_total{kind=\"sandbox\"}", "1");
 	assert_value(gone, "crikeep_destroy_tries{kind=\"sandbox\"}", "0");
 }
 
@@ -326,6 +326,96 @@ static void a_removal_that_waits_is_no_create(void **state)
 	assert_value(text, "crikeep_requests_waiting{kind=\"container\"}", "0");
 	assert_value(text, "crikeep_entries{kind=\"container\",state=\"evicting\"}", "1");
 	ck_turn_free(removal);
+	ck_turn_free(turn);
+}
+
+/* how many creations were saved, and how long they had taken */
+static void assert_saved(struct fixture *f, const char *kind, const char *n, const char *seconds)
+{
+	char series[64];
+	CK_AUTO_FREE char *text = print(f);
+	snprintf(series, sizeof(series), "crikeep_saved_total{kind=\"%s\"}", kind);
+	assert_value(text, series, n);
+	snprintf(series, sizeof(series), "crikeep_saved_seconds_total{kind=\"%s\"}", kind);
+	assert_value(text, series, seconds);
+}
+
+static void a_creation_in_time_is_not_saved(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask web = fx_sandbox("web"), app = fx_container("web", "s1", "app");
+	fx_open(f);
+	struct ck_turn *turn = fx_create(f, &web);
+	fx_advance(f, S);
+	assert_int_equal(fx_make(f, turn, &web, "s1"), CK_HAND_BACK);
+	/* a container is asked for before it is known that the answer arrived */
+	struct ck_turn *next = fx_create(f, &app);
+	ck_turn_answered(turn, CK_DELIVERED);
+	ck_turn_free(turn);
+	assert_int_equal(fx_make(f, next, &app, "c1"), CK_HAND_BACK);
+	ck_container_starting(f->cache, "c1");
+	ck_turn_answered(next, CK_DELIVERED);
+	ck_turn_free(next);
+	assert_saved(f, "sandbox", "0", "0.000");
+	assert_saved(f, "container", "0", "0.000");
+	/* nor after a restart, which does not know who had it */
+	fx_reopen(f);
+	fx_settle(f);
+	struct fx_ask other = fx_container("web", "s1", "other");
+	ck_turn_free(fx_create(f, &other));
+	assert_saved(f, "sandbox", "0", "0.000");
+}
+
+static void a_creation_that_another_request_gets_is_saved(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask web = fx_sandbox("web"), app = fx_container("web", "s1", "app");
+	fx_open(f);
+	struct ck_turn *first = fx_create(f, &web);
+	fx_advance(f, 2 * S);
+	ck_turn_leave(first);
+	struct ck_turn *second = fx_wait(f, &web);
+	fx_advance(f, 3 * S);
+	assert_int_equal(fx_make(f, first, &web, "s1"), CK_KEPT);
+	fx_answered_with(f, second, "s1");
+	assert_saved(f, "sandbox", "0", "0.000"); /* the answer may get lost */
+	ck_turn_answered(second, CK_DELIVERED);
+	ck_turn_free(first);
+	ck_turn_free(second);
+	assert_saved(f, "sandbox", "1", "5.000");
+
+	/* a container is kept, and handed back */
+	first = fx_create(f, &app);
+	fx_advance(f, S);
+	ck_turn_leave(first);
+	fx_advance(f, 500 * CK_NS_PER_MS);
+	assert_int_equal(fx_make(f, first, &app, "c1"), CK_KEPT);
+	ck_turn_free(first);
+	fx_reopen(f);
+	fx_settle(f);
+	second = fx_wait(f, &app);
+	fx_answered_with(f, second, "c1");
+	ck_turn_answered(second, CK_DELIVERED);
+	ck_turn_free(second);
+	ck_container_starting(f->cache, "c1");
+	assert_saved(f, "container", "1", "1.500");
+	assert_saved(f, "sandbox", "1", "5.000"); /* it was used before, too */
+}
+
+static void a_listed_sandbox_is_saved_once_it_is_used(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask web = fx_sandbox("web"), app = fx_container("web", "s1", "app"),
+		      db = fx_sandbox("db");
+	f->options.hand_back = CK_OFFER;
+	fx_open(f);
+	fx_keep(f, &web, "s1");
+	fx_keep(f, &db, "s2");
+	fx_settle(f);
+	assert_int_equal(ck_sandbox_stopping(f->cache, "s2"), 0); /* the kubelet did not want it */
+	assert_saved(f, "sandbox", "0", "0.000");
+	struct ck_turn *turn = fx_create(f, &app);
+	assert_saved(f, "sandbox", "1", "11.000");
 	ck_turn_free(turn);
 }
 
@@ -493,6 +583,9 @@ int main(void)
 		ON_FIXTURE(the_oldest_creation_is_told),
 		ON_FIXTURE(a_result_is_followed_from_kept_to_gone),
 		ON_FIXTURE(a_removal_that_waits_is_no_create),
+		ON_FIXTURE(a_creation_in_time_is_not_saved),
+		ON_FIXTURE(a_creation_that_another_request_gets_is_saved),
+		ON_FIXTURE(a_listed_sandbox_is_saved_once_it_is_used),
 		ON_FIXTURE(a_database_that_refuses_writes_is_told),
 		cmocka_unit_test(who_connects_gets_the_text_and_the_end),
 		cmocka_unit_test(nobody_is_waited_for),

@@ -548,7 +548,7 @@ static void nothing_is_ever_synced(void **state)
 static void a_dump_has_everything(void **state)
 {
 	struct fixture *f = *state;
-	struct ck_counters counters = {.kept = 4, .imported = 2};
+	struct ck_counters counters = {.kept = {0, 4}, .imported = {0, 0, 2}};
 	struct ck_reader *reader;
 
 	transitions(f, 3);
@@ -567,8 +567,8 @@ static void a_dump_has_everything(void **state)
 	assert_int_equal(reader->schema, CK_SCHEMA_VERSION);
 	assert_int_equal(reader->rows_n, 2);
 	assert_int_equal(reader->rows[0].record.digests_len, f->row.record.digests_len);
-	assert_int_equal(reader->counters.kept, 4);
-	assert_int_equal(reader->counters.imported, 2);
+	assert_int_equal(reader->counters.kept[CK_SANDBOX], 4);
+	assert_int_equal(reader->counters.imported[CK_CONTAINER], 2);
 	assert_int_equal(reader->history_n, 4);
 	const struct ck_history_row *line = &reader->history[3];
 	assert_int_equal(line->seq, 4);

@@ -267,7 +267,7 @@ static void a_failed_statement_takes_the_whole_round_back(void **state)
 	struct fixture *f = *state;
 	struct ck_row first = row_make(f->store, "web", CK_STATE_KEPT);
 	struct ck_row other = row_make(f->store, "db", CK_STATE_KEPT);
-	struct ck_counters counters = {.kept = 3}, found;
+	struct ck_counters counters = {.kept = {0, 3}}, found;
 
 	must(f, ck_store_begin(f->store, &f->err));
 	must(f, ck_store_insert(f->store, &first, &f->err));
@@ -280,14 +280,14 @@ static void a_failed_statement_takes_the_whole_round_back(void **state)
 	load(f);
 	assert_int_equal(f->rows.n, 0);
 	must(f, ck_store_load_counters(f->store, &found, &f->err));
-	assert_int_equal(found.kept, 0);
+	assert_int_equal(found.kept[CK_SANDBOX], 0);
 	/* a failed write does not count as written: it is repeated */
 	must(f, ck_store_begin(f->store, &f->err));
 	must(f, ck_store_counters(f->store, &counters, &f->err));
 	must(f, ck_store_commit(f->store, &f->err));
 	reopen(f);
 	must(f, ck_store_load_counters(f->store, &found, &f->err));
-	assert_int_equal(found.kept, 3);
+	assert_int_equal(found.kept[CK_SANDBOX], 3);
 	ck_row_fini(&first);
 	ck_row_fini(&other);
 }
@@ -367,20 +367,39 @@ static void ids_are_never_used_twice(void **state)
 static void counters_count_on_after_a_restart(void **state)
 {
 	struct fixture *f = *state;
-	struct ck_counters counters = {.requests = 10, .set_aside = UINT64_MAX}, found;
+	struct ck_counters counters = {.requests = {0, 10, 5}, .set_aside = {UINT64_MAX}}, found;
 
 	must(f, ck_store_begin(f->store, &f->err));
 	must(f, ck_store_counters(f->store, &counters, &f->err));
 	must(f, ck_store_commit(f->store, &f->err));
-	counters.requests = 11;
+	counters.requests[CK_SANDBOX] = 11;
 	must(f, ck_store_begin(f->store, &f->err));
 	must(f, ck_store_counters(f->store, &counters, &f->err));
 	must(f, ck_store_commit(f->store, &f->err));
 	reopen(f);
 	must(f, ck_store_load_counters(f->store, &found, &f->err));
-	assert_int_equal(found.requests, 11);
-	assert_int_equal(found.created, 0);
-	assert_int_equal(found.set_aside, INT64_MAX);
+	assert_int_equal(found.requests[CK_SANDBOX], 11);
+	assert_int_equal(found.requests[CK_CONTAINER], 5);
+	assert_int_equal(found.requests[0], 0);
+	assert_int_equal(ck_counter_sum(found.created), 0);
+	assert_int_equal(found.set_aside[0], INT64_MAX);
+}
+
+static void counters_of_other_releases_do_no_harm(void **state)
+{
+	struct fixture *f = *state;
+	struct ck_counters found;
+
+	must(f, ck_sql_exec(f->store->db,
+			    "INSERT INTO counter VALUES ('created', 7), ('created.container', 2),"
+			    " ('created.pod', 4), ('cre', 8), ('created.', 16), ('.sandbox', 32),"
+			    " ('', 64)",
+			    &f->err));
+	must(f, ck_store_load_counters(f->store, &found, &f->err));
+	assert_int_equal(found.created[0], 7); /* before kinds were told apart */
+	assert_int_equal(found.created[CK_SANDBOX], 0);
+	assert_int_equal(found.created[CK_CONTAINER], 2);
+	assert_int_equal(ck_counter_sum(found.requests), 0);
 }
 
 static int64_t number(struct fixture *f, const char *sql)
@@ -562,6 +581,7 @@ int main(void)
 		TEST(a_rolled_back_round_leaves_nothing),
 		TEST(ids_are_never_used_twice),
 		TEST(counters_count_on_after_a_restart),
+		TEST(counters_of_other_releases_do_no_harm),
 		TEST(history_is_bounded_and_has_no_gaps),
 		TEST(crash_points_name_the_moves_of_a_round),
 		TEST(a_full_list_of_moves_is_cut_at_a_move),
