@@ -206,6 +206,8 @@ static void made(struct ck_unary_reply *reply, void *userdata)
 		.reply = reply->message.p,
 		.reply_len = reply->message.len,
 	};
+	ck_histogram_add(&daemon->metrics.runtime[call->method->kind],
+			 call->create.answered_at - call->create.sent_at);
 	ck_consulted_drop(daemon, call->create.consulted);
 	int r = ck_turn_finish(call->turn, &result, &err);
 	/* The result was refused, which decides nothing: the turn is still creating. */
@@ -259,6 +261,7 @@ static void send_create(struct ck_call *call, const struct ck_bytes *request)
 		failed(call, &why);
 		return;
 	}
+	call->create.sent_at = ck_loop_now();
 	daemon->creating++;
 	daemon->metrics.creates[call->method->kind]++;
 	if (call->stream && call->deadline)

@@ -83,6 +83,7 @@ struct ck_call_create {
 	bool lingers;                /* it is in client->lingering */
 	bool taken;                  /* the client has read its answer */
 	int32_t stream_id;           /* of the client's stream */
+	uint64_t sent_at;            /* when it was sent to the runtime */
 	uint64_t answered_at;        /* when the runtime answered */
 	struct ck_consult *consult;  /* nri-before-create.c: plugins are being asked */
 	/* number of the request as plugins changed it; 0: they were not asked */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The text of the metrics. Every series exists from the first scrape on, if only with the value 0,
- * so that rate() misses nothing. Label values come from tables in this program. The digits of a
- * fraction are printed as an integer, so no locale can put a comma into a number.
+ * The text of the metrics. A series exists from the first scrape on, if only with the value 0, so
+ * that rate() misses nothing; but those of a call only once it was called, because most calls never
+ * are. Label values come from tables in this program. The digits of a fraction are printed as an
+ * integer, so no locale can put a comma into a number.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -168,17 +169,18 @@ static uint64_t oldest_call(const struct ck_metrics *m)
 	return call ? ck_duration_between(call->began, ck_loop_now()) : 0;
 }
 
-/* @acts: only methods that are not simply passed on */
-static void put_routes(struct text *text, const char *name, const char *help, bool acts,
-		       const uint64_t values[CK_METRIC_METHODS])
+/* Of methods that were called. @acts: only of those that are not simply passed on */
+static void put_routes(struct text *text, const struct ck_metrics *m, const char *name,
+		       const char *help, bool acts, const uint64_t values[CK_METRIC_METHODS])
 {
+	const size_t other = CK_METRIC_METHODS - 1;
 	const struct ck_cri_method *method;
 	put_family(text, name, "counter", help);
-	for (size_t i = 0; (method = ck_cri_method_at(i)) && i < CK_METRIC_METHODS - 1; i++)
-		if (!acts || method->class != CK_CRI_PASS)
+	for (size_t i = 0; (method = ck_cri_method_at(i)) && i < other; i++)
+		if (m->calls[i] && (!acts || method->class != CK_CRI_PASS))
 			put(text, "%s{rpc=\"%s\"} %" PRIu64 "\n", name, method->rpc, values[i]);
-	if (!acts)
-		put(text, "%s{rpc=\"other\"} %" PRIu64 "\n", name, values[CK_METRIC_METHODS - 1]);
+	if (m->calls[other] && !acts)
+		put(text, "%s{rpc=\"other\"} %" PRIu64 "\n", name, values[other]);
 }
 
 /* ---- plugins --------------------------------------------------------------------------------- */
@@ -327,15 +329,15 @@ static void put_daemon(struct text *text, const struct ck_metrics *m)
 	put_one(text, "crikeepd_serving", "gauge",
 		"1 once clients are served: the runtime has told what exists", m->serving);
 
-	put_routes(text, "crikeepd_calls_total",
+	put_routes(text, m, "crikeepd_calls_total",
 		   "Calls from clients; other: calls that this version does not know", false,
 		   m->calls);
-	put_routes(text, "crikeepd_call_errors_total",
+	put_routes(text, m, "crikeepd_call_errors_total",
 		   "Calls that crikeepd itself answered with an error", false, m->errors);
-	put_routes(text, "crikeepd_hidden_refused_total",
+	put_routes(text, m, "crikeepd_hidden_refused_total",
 		   "Calls answered NOT_FOUND because they name a hidden object", true,
 		   m->refused_hidden);
-	put_routes(text, "crikeepd_filtered_items_total",
+	put_routes(text, m, "crikeepd_filtered_items_total",
 		   "Hidden sandboxes and containers left out of answers", true, m->filtered);
 
 	put_family(text, "crikeepd_oldest_call_seconds", "gauge",
@@ -347,6 +349,9 @@ static void put_daemon(struct text *text, const struct ck_metrics *m)
 		  m->creates);
 	put_kinds(text, "crikeepd_answers_total", "counter", "Creates answered with an id",
 		  m->answered);
+	put_histograms(text, "crikeepd_runtime_create_seconds",
+		       "Time that the runtime took for a create that it answered with an id",
+		       m->runtime);
 	put_histograms(text, "crikeepd_create_wait_seconds",
 		       "Time from a create's request to its answer with an id", m->wait);
 	put_histograms(text, "crikeepd_delivery_seconds",
@@ -355,8 +360,8 @@ static void put_daemon(struct text *text, const struct ck_metrics *m)
 	put_one(text, "crikeepd_starts_total", "counter", "Starts sent to the runtime", m->starts);
 	put_one(text, "crikeepd_starts_joined_total", "counter",
 		"Calls that joined a start under way", m->starts_joined);
-	put_one(text, "crikeepd_teardowns_joined_total", "counter",
-		"Stops and removals that joined an identical one under way", m->teardowns_joined);
+	put_kinds(text, "crikeepd_teardowns_joined_total", "counter",
+		  "Stops and removals that joined an identical one under way", m->teardowns_joined);
 
 	put_clients(text, m);
 	put_limits(text, m);

@@ -36,13 +36,15 @@ struct ck_metrics { /* zeroed; the files that do the work count here */
 	/* crikeepd_creates_total{kind}: calls that were sent to the runtime */
 	uint64_t creates[3];
 	uint64_t answered[3]; /* crikeepd_answers_total{kind}: creates answered with an id */
+	/* crikeepd_runtime_create_seconds{kind}: from its sending to the runtime's id */
+	struct ck_histogram runtime[3];
 	/* crikeepd_create_wait_seconds{kind}: from the request to its answer */
 	struct ck_histogram wait[3];
 	/* crikeepd_delivery_seconds{kind}: from the runtime's answer to its hand-over */
 	struct ck_histogram delivery[3];
 	/* crikeepd_starts_total: sent to the runtime; crikeepd_starts_joined_total */
 	uint64_t starts, starts_joined;
-	uint64_t teardowns_joined; /* crikeepd_teardowns_joined_total */
+	uint64_t teardowns_joined[3]; /* crikeepd_teardowns_joined_total{kind} */
 	/* calls of clients until they are freed, oldest first; also those that were answered */
 	struct ck_call *calls_open;
 	/* connections */

@@ -720,7 +720,7 @@ static bool joins(struct ck_call *call)
 		    request->len != call->request.len ||
 		    (request->len && memcmp(request->p, call->request.p, request->len) != 0))
 			continue;
-		call->daemon->metrics.teardowns_joined++;
+		call->daemon->metrics.teardowns_joined[call->method->kind]++;
 		ck_join(&life->asked, call);
 		return true;
 	}

@@ -22,6 +22,8 @@ static void a_late_sandbox_is_handed_back_to_the_same_request(void **state)
 	assert_int_equal(world_count(&s->w, "begin sandbox"), 1);
 }
 
+#define TOOK "crikeepd_runtime_create_seconds_"
+
 static void a_repetition_that_waits_has_it_the_moment_it_exists(void **state)
 {
 	struct stage *s = *state;
@@ -34,6 +36,13 @@ static void a_repetition_that_waits_has_it_the_moment_it_exists(void **state)
 	assert_int_equal(world_count(&s->w, "begin sandbox"), 1);
 	assert_int_equal(world_metric(&s->w, "crikeepd_creates_total{kind=\"sandbox\"}"), 1);
 	assert_int_equal(world_metric(&s->w, "crikeepd_answers_total{kind=\"sandbox\"}"), 1);
+	assert_int_equal(world_metric(&s->w, TOOK "count{kind=\"sandbox\"}"), 1);
+	assert_true(world_metric(&s->w, TOOK "sum{kind=\"sandbox\"}") >= 3);
+	assert_int_equal(world_metric(&s->w, TOOK "count{kind=\"container\"}"), 0);
+	/* counted once the answer has certainly arrived */
+	while (world_metric(&s->w, "crikeep_saved_total{kind=\"sandbox\"}") < 1)
+		;
+	assert_true(world_metric(&s->w, "crikeep_saved_seconds_total{kind=\"sandbox\"}") >= 3);
 }
 
 /* shorter than the margin; on a slow machine some tries are over before they are read */

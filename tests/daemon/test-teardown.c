@@ -189,7 +189,8 @@ static void callers_that_come_one_after_the_other_find_it_under_way(void **state
 	let_go(s);
 	assert_int_equal(over(&call), CK_GRPC_OK);
 	assert_int_equal(calls(s, "StopPodSandbox"), 1);
-	assert_int_equal(world_metric(&s->w, "crikeepd_teardowns_joined_total"), 11);
+	assert_int_equal(
+		world_metric(&s->w, "crikeepd_teardowns_joined_total{kind=\"sandbox\"}"), 11);
 }
 
 static void a_removal_waits_for_a_creation_also_without_its_callers(void **state)

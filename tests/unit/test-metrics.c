@@ -127,13 +127,20 @@ static void each_call_has_its_own_counters(void **state)
 	metrics.calls[ck_metrics_method(list)] = 5;
 	metrics.calls[ck_metrics_method(NULL)] = 2;
 	metrics.filtered[ck_metrics_method(list)] = 7;
+	metrics.calls[ck_metrics_method(version)] = 4;
 	metrics.errors[ck_metrics_method(version)] = 3;
 	CK_AUTO_FREE char *text = ck_metrics_print(&metrics, NULL, NULL);
 	assert_value(text, "crikeepd_calls_total{rpc=\"ListPodSandbox\"}", "5");
 	assert_value(text, "crikeepd_calls_total{rpc=\"other\"}", "2");
-	assert_value(text, "crikeepd_calls_total{rpc=\"Version\"}", "0");
+	assert_value(text, "crikeepd_calls_total{rpc=\"Version\"}", "4");
 	assert_value(text, "crikeepd_filtered_items_total{rpc=\"ListPodSandbox\"}", "7");
 	assert_value(text, "crikeepd_call_errors_total{rpc=\"Version\"}", "3");
+	/* so that a first error is an increase */
+	assert_value(text, "crikeepd_call_errors_total{rpc=\"ListPodSandbox\"}", "0");
+	assert_value(text, "crikeepd_hidden_refused_total{rpc=\"ListPodSandbox\"}", "0");
+	/* what was never called has no series */
+	assert_null(strstr(text, "rpc=\"Status\""));
+	assert_null(strstr(text, "errors_total{rpc=\"RunPodSandbox\""));
 	/* nothing to refuse in it */
 	assert_null(strstr(text, "hidden_refused_total{rpc=\"Version\"}"));
 }
