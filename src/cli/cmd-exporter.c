@@ -103,7 +103,9 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
 	struct ck_error err = { 0 };
 	/* no body is read: libmicrohttpd closes the connection after the answer */
 	(void)version, (void)upload, (void)upload_len, (void)state;
-	if (strcmp(method, MHD_HTTP_METHOD_GET) || strcmp(url, "/metrics"))
+	/* HEAD has the status and length of GET: libmicrohttpd leaves out the text */
+	bool reads = !strcmp(method, MHD_HTTP_METHOD_GET) || !strcmp(method, MHD_HTTP_METHOD_HEAD);
+	if (!reads || strcmp(url, "/metrics"))
 		return answer_text(connection, MHD_HTTP_NOT_FOUND, "not found; try GET /metrics\n");
 	if (ck_daemon_metrics_fetch(args->socket, &text, &err) < 0) {
 		ck_bytes_free(&text);

@@ -20,6 +20,7 @@ split() {
 	sed -E -e 's#^LIB/libcrikeep\.so\..*#library &#; t' \
 		-e 's#^(usr/include|LIB|usr/share/man/man3)/.*#development &#; t' \
 		-e 's#^usr/share/man/man7/crikeep-(rules|troubleshooting)\.7$#command &#; t' \
+		-e 's#^UNITS/crikeep-exporter\.service$#command &#; t' \
 		-e 's#^(usr/bin|ZSH|usr/share/man/man1)/.*#command &#; t' \
 		-e 's#^usr/share/(crikeep|bash-completion|fish)/.*#command &#; t' \
 		-e 's#^(usr/sbin|usr/libexec|UNITS|usr/share/man/man[578]|etc)/.*#daemon &#; t' \

@@ -111,7 +111,14 @@ if command -v promtool >/dev/null; then
 else
 	echo 'skip - promtool finds nothing: no promtool (Debian: prometheus)'
 fi
+head_is_get_without_text() {
+	is 200 /metrics HEAD && [ ! -s "$work/body" ] &&
+		grep -qi '^content-type: text/plain; version=0.0.4' <<<"$headers" &&
+		[ "$(sed -n 's/^content-length: //Ip' <<<"$headers")" -gt 10000 ]
+}
+check 'HEAD has the status and the headers of GET' head_is_get_without_text
 check 'another path is 404' is 404 /
+check 'for HEAD, too' is 404 / HEAD
 check 'another path that begins like it is 404' is 404 /metrics/
 check 'another method is 404' is 404 /metrics POST
 rubbish() ( # in a shell of its own, which does not mind that nobody reads
@@ -126,26 +133,34 @@ rubbish() ( # in a shell of its own, which does not mind that nobody reads
 check 'rubbish gets no metrics, and harms nobody' rubbish
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	# the rights of the exporter are those that its user has to the socket
-	other() {
+	as_other() { # as_other CHECK SETPRIV-OPTION...
 		local own=$port pid r
 		chmod 711 "$work"
-		cp "$crikeep" "$work/exporter" # the build's directory may be closed to others
-		setpriv --reuid=65534 --regid=65534 --clear-groups "$work/exporter" exporter \
-			--listen :0 \
+		cp -n "$crikeep" "$work/exporter" # the build's directory may be closed to others
+		setpriv --reuid=65534 --regid=65534 --clear-groups "${@:2}" "$work/exporter" \
+			exporter --listen :0 \
 			--socket "$work/metrics.sock" 2>"$work/other.log" &
 		pid=$!
 		until_true grep -q 'http://' "$work/other.log" ||
 			{ cat "$work/other.log"; return 1; }
 		port=$(sed -n 's|.*http://127.0.0.1:\([0-9]*\)/metrics.*|\1|p' "$work/other.log")
-		is 503 /metrics && grep -q 'Permission denied' "$work/body" &&
-			chmod 666 "$work/metrics.sock" && is 200 /metrics
+		"$1"
 		r=$?
 		kill "$pid"
 		wait "$pid"
 		port=$own
 		return "$r"
 	}
-	check 'it has the rights of its user' other
+	only=-all,+dac_override
+	of_unit=("--inh-caps=$only" "--ambient-caps=$only" "--bounding-set=$only" --no-new-privs)
+	reads() { [ "$(stat -c %a "$work/metrics.sock")" = 660 ] && is 200 /metrics; }
+	check 'with the capability of its unit it reads the socket of root' as_other reads \
+		"${of_unit[@]}"
+	has_rights_of_user() {
+		is 503 /metrics && grep -q 'Permission denied' "$work/body" &&
+			chmod 666 "$work/metrics.sock" && is 200 /metrics
+	}
+	check 'it has the rights of its user' as_other has_rights_of_user
 else
 	echo 'skip - it has the rights of its user: not root, or no setpriv'
 fi

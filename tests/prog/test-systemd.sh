@@ -14,6 +14,8 @@ units=$src/contrib/systemd
 sed "s|^ExecStart=.*/|ExecStart=$work/|" "$build/contrib/systemd/crikeepd.service" \
 	>"$work/crikeepd.service"
 cp "$units"/*.{service,socket} "$work/"
+sed "s|^ExecStart=[^ ]*|ExecStart=$work/crikeepd|" "$units/crikeep-exporter.service.in" \
+	>"$work/crikeep-exporter.service"
 mkdir "$work/crikeepd.service.d"
 printf '#!/bin/sh\n' >"$work/crikeepd"
 chmod +x "$work/crikeepd"
@@ -27,7 +29,7 @@ if command -v systemd-analyze >/dev/null; then
 	result so_they_are_for_launched_plugins $?
 	[ -z "$said" ] || printf '%s\n' "$said"
 	rm "$work/crikeepd.service.d/launched-plugins.conf"
-	for unit in crikeepd crikeepd-bypass; do
+	for unit in crikeepd crikeepd-bypass crikeep-exporter; do
 		systemd-analyze security --offline=true --threshold=15 "$work/$unit.service" \
 			>"$work/exposure" 2>&1
 		result "exposure_of_${unit/-/_}_is_at_most_1.5" $?
@@ -38,6 +40,7 @@ else
 	echo 'skip - so_they_are_for_launched_plugins: no systemd-analyze'
 	echo 'skip - exposure_of_crikeepd_is_at_most_1.5: no systemd-analyze'
 	echo 'skip - exposure_of_crikeepd_bypass_is_at_most_1.5: no systemd-analyze'
+	echo 'skip - exposure_of_crikeep_exporter_is_at_most_1.5: no systemd-analyze'
 fi
 
 # in_seconds SPAN: 90s, 1m20s, 2min
