@@ -47,7 +47,22 @@ commands_exist() {
 			sed -n 's/^ *crikeep \(.*\)/\1/p' | sort -u)
 }
 
+# every alert has a runbook: a section of the page, by the anchor that mandoc gives it
+runbooks_exist() {
+	local unknown
+	[ "$(grep -c '^ *- alert:' "$rules")" = "$(grep -c '^ *runbook_url: ' "$rules")" ] ||
+		{ echo 'an alert has none'; return 1; }
+	unknown=$(sed -n 's/^ *runbook_url: man:crikeep-troubleshooting(7)#//p
+			/^ *runbook_url: man:crikeep-troubleshooting(7)#/!s/^ *runbook_url: //p' \
+		"$rules" | sort -u | grep -vxFf <(anchors))
+	[ -z "$unknown" ] || { echo "no such section: $unknown"; return 1; }
+}
+anchors() {
+	sed -n 's/^\.S[hs] //p' "$src/man/crikeep-troubleshooting.7" | sed 's/"//g; s/ /_/g'
+}
+
 check 'alerts know no metric that is not there' nobody_unknown
+check 'alerts have runbooks that exist' runbooks_exist
 if [ -x "$crikeep" ]; then
 	check 'alerts begin with commands that exist' commands_exist
 else

@@ -276,7 +276,7 @@ page_has() { # page_has NUMBER command|cause|also|prints
 	/^\.Bd -literal/ { shown = 1 }' "$page" | sed -e 's/^\\&//' -e 's/\\-/-/g'
 }
 numbers() { sed -n 's/^\.Ss \([0-9]*\)\. .*/\1/p' "$page"; }
-title() { sed -n "s/^\\.Ss $1\\. //p" "$page"; }
+title() { sed -n "s/^\\.Ss $1\\. //p" "$page" | tr -d '"'; }
 
 # Standard input in one line, in which numbers, times and sizes are alike.
 alike() {
