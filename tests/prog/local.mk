@@ -16,6 +16,7 @@ prog_scripts = \
 
 daemon_scripts = \
 	tests/prog/test-crikeepd.sh \
+	tests/prog/test-dashboard.sh \
 	tests/prog/test-prometheus.sh \
 	tests/prog/test-systemd.sh
 if DAEMON
@@ -29,4 +30,4 @@ endif
 
 EXTRA_DIST += $(prog_scripts) $(daemon_scripts) tests/prog/database.sh tests/prog/prelude.sh
 EXTRA_DIST += tests/prog/test-troubles.sh
-EXTRA_DIST += tests/prog/check-json.py tests/prog/golden
+EXTRA_DIST += tests/prog/check-json.py tests/prog/dashboard.py tests/prog/golden
