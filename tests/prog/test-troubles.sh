@@ -194,8 +194,15 @@ make_18() { node; kill -STOP "$sim"; }
 make_19() { runtime list=1000s; daemon; }
 make_20() { node create=1000s; keeps_asking --pod web; wait_for 100 entry CREATING; }
 make_21() { make_20; end sim; }
-make_22() { node fail.sandbox=1000; asks --pod web --give-up 600ms; }
-make_23() { node fail.container=1000; asks --pod web --container app --image a --give-up 600ms; }
+make_22() { node fail.sandbox=1000; asks --pod web "${once[@]}"; asks --pod web "${once[@]}"; }
+make_23() {
+	local id
+	node fail.container=1000
+	asks --pod web
+	id=$("$crikeep" pods --endpoint "$endpoint" -q)
+	asks --pod web --container app --sandbox "$id" --image a "${once[@]}"
+	asks --pod web --container app --sandbox "$id" --image a "${once[@]}"
+}
 make_24() {
 	local id
 	node create.container=1s,cancel=finish
