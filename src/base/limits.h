@@ -96,8 +96,10 @@
 #define CK_EVENTS_TOLD     1024u
 /* commits whose status is asked for at once, as a kubelet's pod workers would */
 #define CK_ANNOUNCE_MAX    8u
-/* a freed block of this size goes back to the system; lists of 500 pods are smaller */
-#define CK_MAP_FROM        (256u << 10)
+/* a freed block of this size goes back to the system, and so does more than twice as much that is
+ * free at the end of the heap. A buffer for a list of 500 pods has 256 KiB; a page fault for each
+ * page, for each list, would take as long as the rest */
+#define CK_MAP_FROM        (512u << 10)
 #define CK_SOCKET_READ     (64u << 10) /* bytes read at once */
 /* of a client, before others have their turn: 2,000 of the shortest frames take 0.2 ms */
 #define CK_CLIENT_READ     (16u << 10)

@@ -46,25 +46,6 @@ static void out_of_memory(struct ck_call *call)
 	ck_call_free(call);
 }
 
-/* Lists come again and again. Memory of their size is fetched from the system and given back, with
- * a page fault for each page, if it is not kept here. */
-static void keep_for_the_next(struct ck_daemon *daemon, struct ck_bytes *message)
-{
-	if (message->room <= CK_MAP_FROM && message->room > daemon->spare.room) {
-		struct ck_bytes other = daemon->spare;
-		daemon->spare = *message;
-		*message = other;
-	}
-	ck_bytes_free(message);
-}
-
-void ck_pass_fini(struct ck_call *call)
-{
-	keep_for_the_next(call->daemon, &call->pass.reader.message);
-	keep_for_the_next(call->daemon, &call->pass.copy);
-	ck_objects_free(call->pass.objects);
-}
-
 /* ---- the end of an answer -------------------------------------------------------------------- */
 
 /* The call succeeded, so the cache may learn from the answer. The answer was written before,
@@ -287,7 +268,7 @@ static int message_whole(struct ck_call *call, struct ck_error *err)
 	}
 	int r = filter_message(call, &message, err);
 	call->client->held -= message.len;
-	keep_for_the_next(call->daemon, &message);
+	ck_bytes_free(&message);
 	return r;
 }
 
@@ -311,11 +292,6 @@ static void filtered_data(struct ck_h2_stream *stream, const unsigned char *byte
 	struct ck_error err = { 0 };
 	(void)stream;
 	call->pass.owed += n;
-	if (!call->pass.reader.message.p) {
-		call->pass.reader.message = call->daemon->spare;
-		call->pass.reader.message.len = 0;
-		call->daemon->spare = (struct ck_bytes){ 0 };
-	}
 	int r = 0;
 	while (n && r >= 0) {
 		size_t used = 0, before = call->pass.reader.message.len;

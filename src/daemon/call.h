@@ -193,8 +193,6 @@ void ck_pass_whole(struct ck_call *call);
 bool ck_pass_must_wait(const struct ck_call *call);
 /* ck_pass_leave - it gives up its place. ck_pass_advance() follows, when it is freed */
 void ck_pass_leave(struct ck_call *call);
-/* ck_pass_fini - its memory; the call is freed */
-void ck_pass_fini(struct ck_call *call);
 /* ck_pass_forget - @client leaves its process */
 void ck_pass_forget(struct ck_peer *client);
 /* ck_pass_advance - send what waits, as far as there are places. NULL is fine */

@@ -111,10 +111,8 @@ static void give_memory_back(void *userdata)
 	daemon->burst = daemon->calls > CK_BURST_CALLS &&
 			ck_loop_timer(&daemon->loop, &daemon->burst_timer,
 				      ck_loop_now() + CK_BURST_LOOK, give_memory_back, daemon) >= 0;
-	if (daemon->burst)
-		return;
-	ck_bytes_free(&daemon->spare);
-	malloc_trim(0);
+	if (!daemon->burst)
+		malloc_trim(0);
 }
 
 static void look_for_memory(struct ck_daemon *daemon)

@@ -87,8 +87,6 @@ struct ck_daemon {
 	struct ck_client_process *processes;
 	unsigned connected_n; /* of these: that have connections */
 	unsigned calls; /* under way, also those whose client has left */
-	/* call-pass.c: memory of the last list that was read, for the next one */
-	struct ck_bytes spare;
 	struct ck_loop_timer *burst_timer;
 	bool burst; /* memory is to be given back; the timer does it when calls are few */
 	uint64_t refused_at[CK_REFUSALS]; /* when the log said so; 0: never */

@@ -566,7 +566,6 @@ static void end(struct ck_daemon_main *m)
 		sd_event_source_disable_unref(m->signals[i]);
 	ck_loop_timer_free(m->start_timer);
 	ck_loop_timer_free(daemon->burst_timer);
-	ck_bytes_free(&daemon->spare);
 	ck_loop_timer_free(m->retry_timer);
 	ck_loop_timer_free(m->stop_timer);
 	if (daemon->loop.event)
@@ -592,6 +591,7 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	/* by itself the threshold rises to the longest list, and that memory is never given back */
 	mallopt(M_MMAP_THRESHOLD, CK_MAP_FROM);
+	mallopt(M_TRIM_THRESHOLD, 2 * CK_MAP_FROM);
 	if (args.check || args.print) {
 		ck_conf_fini(&m.daemon.conf);
 		return EXIT_SUCCESS;

@@ -67,6 +67,7 @@ void ck_call_free(struct ck_call *call)
 	ck_consult_drop(call->create.consult);
 	ck_turn_free(call->turn);
 	ck_view_free(call->view);
+	ck_objects_free(call->pass.objects);
 	ck_loop_timer_free(call->timer);
 	drop_request(call);
 	if (client) {
@@ -76,7 +77,8 @@ void ck_call_free(struct ck_call *call)
 		ck_pass_leave(call);
 	}
 	ck_client_left_call_ends(call);
-	ck_pass_fini(call);
+	ck_grpc_reader_fini(&call->pass.reader);
+	ck_bytes_free(&call->pass.copy);
 	free(call->headers);
 	DL_DELETE(call->daemon->metrics.calls_open, call);
 	call->daemon->calls--;

@@ -814,7 +814,6 @@ void world_free(struct world *w)
 	ck_plugging_free(d->plugging);
 	ck_consulted_forget(d);
 	ck_loop_timer_free(d->burst_timer);
-	ck_bytes_free(&d->spare);
 	if (w->peer.fd >= 0)
 		peer_stop_listening(&w->peer);
 	ck_loop_fini(&d->loop);
