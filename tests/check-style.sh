@@ -64,6 +64,15 @@ for f in "${all[@]}"; do
 	head -n 3 "$f" | grep -q 'SPDX-License-Identifier: Apache-2\.0' || echo "$f"
 done | report 'every source names its licence'
 
+# of all files of a clone; what lies in an unpacked tarball besides is nobody's
+if [ ! -e .git ]; then
+	:
+elif command -v reuse >/dev/null; then
+	reuse lint >/dev/null 2>&1 || reuse lint 2>&1 | report 'every file has a licence (REUSE)'
+else
+	echo 'skip - REUSE: reuse is not installed'
+fi
+
 grep -nHE '\b(TO[D]O|FIX[M]E)\b' "${all[@]}" | grep -vE '(TO[D]O|FIX[M]E)\([a-z]' |
 	report 'nothing is left to nobody'
 
