@@ -165,8 +165,7 @@ static int open_dir(const char *state_dir, int *ret_fd, struct ck_error *err)
 	if ((st.st_uid != 0 && st.st_uid != geteuid()) || st.st_mode & 022)
 		return ck_fail(err, CK_EIO, "'%s/%s': others can write into it", state_dir,
 			       DIR_NAME);
-	*ret_fd = fd;
-	fd = -1;
+	*ret_fd = CK_TAKE_FD(fd);
 	return 0;
 }
 
@@ -326,7 +325,7 @@ static void refuse(struct ck_admin_requests *requests, const struct ck_admin_req
 int ck_admin_requests_take(struct ck_admin_requests *requests, struct ck_admin_request *ret_request)
 {
 	char text[CK_ADMIN_REQUEST_MAX];
-	size_t len;
+	size_t len = 0;
 
 	if (drain(requests->inotify))
 		requests->look = true;

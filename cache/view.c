@@ -47,7 +47,8 @@ int ck_view_hides_any(struct ck_view *view)
 static int resolve(struct ck_machine *m, enum ck_kind kind, const char *prefix, const char **ret_id)
 {
 	size_t len = strlen(prefix);
-	const struct ck_entry *visible = NULL, *exact = ck_machine_object(m, kind, prefix);
+	const struct ck_entry *exact = ck_machine_object(m, kind, prefix);
+	const char *id = NULL; /* of the visible one */
 	unsigned n_visible = 0, n_hidden = 0;
 	for (const struct ck_entry *e = ck_machine_entries(m); e && !exact; e = e->by_row.next) {
 		const char *known = e->row.result ? e->row.result->id : e->seen;
@@ -58,14 +59,14 @@ static int resolve(struct ck_machine *m, enum ck_kind kind, const char *prefix, 
 			n_hidden++;
 		} else {
 			n_visible++;
-			visible = e;
+			id = known;
 		}
 	}
 	if (exact && ck_machine_hidden(exact))
 		n_hidden = 1;
 	else if (exact)
-		visible = exact, n_visible = 1;
-	*ret_id = n_visible == 1 ? visible->row.result->id : prefix;
+		id = exact->row.result->id, n_visible = 1;
+	*ret_id = n_visible == 1 ? id : prefix;
 	return n_hidden && !n_visible ? -CK_ENOTFOUND : n_visible == 1;
 }
 

@@ -227,7 +227,7 @@ static int read_word(struct reader *reader, const char *name, char **ret_value, 
 
 static int read_text(struct reader *reader, const char *name, const char **ret_text, size_t max)
 {
-	char *value;
+	char *value = NULL;
 	int r = read_word(reader, name, &value, max);
 
 	if (r >= 0)

@@ -324,8 +324,9 @@ static void answer_with(struct ck_turn *turn, int r, ck_answer_cb *answer, void 
 		ck_turn_answered(turn, sent ? CK_DELIVERED : CK_LOST);
 		return;
 	}
-	if (r > 0)
-		*why = *ck_turn_error(turn);
+	const struct ck_error *error = r > 0 ? ck_turn_error(turn) : NULL;
+	if (error)
+		*why = *error;
 	if (r != -CK_EFAILED || ck_turn_status(turn, &status) < 0) {
 		status.grpc = ck_error_grpc(why);
 		status.message = why->text;

@@ -31,7 +31,7 @@ struct ck_shared_result *ck_shared_result_new(const char *id, const void *bytes,
 	if (!result)
 		return NULL;
 	char *behind = (char *)result->bytes + len;
-	memcpy(behind, id, id_len);
+	memcpy(behind, id, id_len); /* NOLINT(bugprone-not-null-terminated-result): zeros follow */
 	result->id = behind;
 	result->refs = 1;
 	result->len = len;

@@ -114,12 +114,11 @@ static int digest_roots(struct ck_fingerprint *fp, enum ck_kind kind, struct ck_
 
 	for (size_t i = 0; i < form->n; i++)
 		size += form->fields[i].len;
-	unsigned char *all = ck_request_fields_take(&form->memory, size), *root = all,
-		      *rest = all + size;
+	unsigned char *all = ck_request_fields_take(&form->memory, size);
 	if (!all)
 		return ck_nomem(err);
-	root = mempcpy(root, head, sizeof(head));
-	rest = memcpy(rest - sizeof(head), head, sizeof(head));
+	unsigned char *root = mempcpy(all, head, sizeof(head));
+	unsigned char *rest = memcpy(all + size - sizeof(head), head, sizeof(head));
 	for (size_t i = 0; i < form->n; i++) {
 		const struct ck_normalized_field *field = &form->fields[i];
 		if (ck_field_is_strict_only(kind, field->name))

@@ -184,7 +184,7 @@ static enum judgement judge(const struct redaction *r, const struct word *word)
 {
 	const unsigned char *s = r->text + word->at;
 
-	if (!memchr(r->own + word->at, false, word->len))
+	if (!memchr(r->own + word->at, 0, word->len))
 		return OWN;
 	if (word->escape || (r->cut && word->at + word->len == r->len))
 		return HIDE;
@@ -479,8 +479,9 @@ static void follow_joints(struct redaction *r, struct value value)
 
 	for (size_t i = 0; i < value.len; i++) {
 		unsigned here = letter(value.bytes[i]);
-		unsigned begins = !before | !(value.bytes[i] & 0x20); /* a word, or a capital */
-		if (r->meet[last] >> here & begins) {
+		/* a word, or a capital */
+		unsigned begins = (!before) | (!(value.bytes[i] & 0x20));
+		if ((r->meet[last] >> here) & begins) {
 			uint64_t key = joint_at(value, i);
 			if (key)
 				follow(r, key);

@@ -74,9 +74,8 @@ static int read_only(struct ck_store *store, struct ck_store_opened *opened,
 
 static bool memory_is_there(void)
 {
-	void *probe = ck_alloc(CK_MEMORY_PROBE);
-	free(probe);
-	return probe;
+	CK_AUTO_FREE void *probe = ck_alloc(CK_MEMORY_PROBE);
+	return probe != NULL;
 }
 
 /* SQLite takes some damage for a lack of memory. An owner that took its word could not start on

@@ -66,8 +66,7 @@ int ck_state_dir_open(const char *dir, bool make, char **ret_path, int *ret_fd,
 			       ? ck_nomem(err)
 			       : ck_fail_errno(err, CK_EIO, errno, "state directory '%s'", dir);
 	*ret_path = path;
-	*ret_fd = fd;
-	fd = -1;
+	*ret_fd = CK_TAKE_FD(fd);
 	return 0;
 }
 

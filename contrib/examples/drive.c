@@ -82,7 +82,7 @@ static void pause_ms(unsigned long long ms)
 static void runtime_start(void)
 {
 	char *argv[64] = { runtime_argv[0], (char *)"--dir", (char *)dir };
-	for (size_t i = 1; runtime_argv[i] && i < 60; i++)
+	for (size_t i = 1; i < 60 && runtime_argv[i]; i++)
 		argv[i + 2] = runtime_argv[i];
 	unlink(socket_path);
 	runtime = fork();
@@ -203,7 +203,8 @@ static void log_list(const char *verb, const char *what)
 	snprintf(request.verb, sizeof(request.verb), "%s", verb);
 	if (wire_call(socket_path, &request, wire_now_ms() + 2000, answer, sizeof(answer)) < 0)
 		return;
-	char *save, *line = strtok_r(answer, "\n", &save);
+	char *save, *line;
+	strtok_r(answer, "\n", &save); /* the head */
 	while ((line = strtok_r(NULL, "\n", &save)))
 		log_line(NULL, what, line);
 }

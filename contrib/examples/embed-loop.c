@@ -249,7 +249,7 @@ static void removal(struct call *call)
 static void client_ready(struct source *source)
 {
 	struct call *call = (struct call *)source;
-	char c, *to = call->begun ? &c : call->buf + call->len;
+	char c = 0, *to = call->begun ? &c : call->buf + call->len;
 	ssize_t n = recv(source->fd, to,
 			 call->begun ? 1 : WIRE_HEAD_MAX + WIRE_BODY_MAX - call->len, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))

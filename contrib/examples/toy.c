@@ -207,7 +207,7 @@ static _Noreturn void shim_main(char **argv)
 	} else {
 		append("creations", "exists", id, "-", "-");
 	}
-	_exit(write(SHIM_FD, end, strlen(end)) < 0);
+	_exit(write(SHIM_FD, end, strlen(end)) < 0 ? 1 : 0);
 }
 
 static int shim_start(const char *what, const char *id, const char *ms, const char *fail)

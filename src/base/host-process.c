@@ -12,6 +12,7 @@ void ck_host_process_mark(struct ck_host_process *home)
 {
 	size_t size = (size_t)sysconf(_SC_PAGESIZE);
 	unsigned char *here =
+		/* cppcheck-suppress invalidFunctionArg ; MAP_ANONYMOUS takes -1 */
 		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	*home = (struct ck_host_process){ .pid = getpid() };
 	if (here == MAP_FAILED)

@@ -157,7 +157,7 @@ static const struct {
 	unsigned bit;
 	const char *name;
 } events[] = {
-#define EVENT(name, value, text) { 1u << (value - 1), text },
+#define EVENT(name, value, text) { 1u << ((value)-1), text },
 	CK_NRI_EVENTS(EVENT)
 #undef EVENT
 };

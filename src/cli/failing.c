@@ -2,8 +2,8 @@
 /* Creations that have failed, read from the history, the newest line first. What succeeded later
  * than it failed is known, too, but not told. */
 #include <string.h>
-#include <uthash.h>
 
+#include "src/base/hash.h"
 #include "src/base/mem.h"
 #include "src/cli/failing.h"
 #include "src/cli/output/print.h"
@@ -52,6 +52,7 @@ static void read_line(struct known **known, const struct ck_history_row *line, i
 		it = ck_must(CK_NEW(struct known));
 		it->failing = (struct ck_failing){ .who = CK_TAKE(who), .last = line };
 		HASH_ADD_KEYPTR(hh, *known, it->failing.who, len, it);
+		ck_must(it->hh.tbl);
 	}
 	if (how > 0 && it->entry == line->entry)
 		return;

@@ -439,6 +439,7 @@ int ck_look_complete_pod(const struct ck_look *look, const bool *among, const ch
 		subjects[n].pod = ck_key_pod(look->reader->rows[i].key);
 		whole = whole || ck_pod_is(subjects[n].pod, arg);
 		fits[n] = pod_begins(subjects[n].pod, arg) ? FIT_POD : FIT_NONE;
+		/* cppcheck-suppress arrayIndexThenCheck ; it compares with another n */
 		first = fits[n] && first > n ? n : first;
 		n++;
 	}

@@ -257,28 +257,28 @@ static int walk_inside(struct walk *w, const struct ck_shape *shape, struct ck_w
 	     from = wire.p) {
 		CK_AUTO_BYTES struct ck_bytes inner = { 0 };
 		const struct ck_place *place = ck_shape_find(shape, &field);
-		r = CK_FILTER_AS_IT_CAME;
+		int found = CK_FILTER_AS_IT_CAME;
 		if (place && place->use == CK_USE_OBJECT)
-			r = walk_object(w, place->inside, ck_wire_inside(&wire, &field), around,
+			found = walk_object(w, place->inside, ck_wire_inside(&wire, &field), around,
 					&inner);
 		else if (place && place->use == CK_USE_INSIDE)
-			r = walk_inside(w, place->inside, ck_wire_inside(&wire, &field), around,
+			found = walk_inside(w, place->inside, ck_wire_inside(&wire, &field), around,
 					&inner);
 		else if (place && place->use == CK_USE_ANNOTATIONS &&
-			 (r = is_own(ck_wire_inside(&wire, &field), w->err)) > 0)
-			r = CK_FILTER_EMPTIED;
-		if (r < 0)
-			return r;
+			 (found = is_own(ck_wire_inside(&wire, &field), w->err)) > 0)
+			found = CK_FILTER_EMPTIED;
+		if (found < 0)
+			return found;
 		/* all the room at once: the result is never longer than what was read */
-		if (r != CK_FILTER_AS_IT_CAME && !cut) {
+		if (found != CK_FILTER_AS_IT_CAME && !cut) {
 			if (ck_bytes_room(out, (size_t)(wire.end - begin)) < 0)
 				return ck_nomem(w->err);
 			ck_bytes_add(out, begin, (size_t)(from - begin));
 			cut = true;
 		}
-		if (r == CK_FILTER_CUT)
+		if (found == CK_FILTER_CUT)
 			ck_bytes_field(out, field.number, inner.p, inner.len);
-		else if (r == CK_FILTER_AS_IT_CAME && cut)
+		else if (found == CK_FILTER_AS_IT_CAME && cut)
 			ck_bytes_add(out, from, (size_t)(wire.p - from));
 	}
 	return r < 0 ? r : cut ? CK_FILTER_CUT : CK_FILTER_AS_IT_CAME;

@@ -323,8 +323,9 @@ static void end_inspect(const struct wanted *wanted, int grpc, const struct ck_o
 static void end_list(struct lister *list, int grpc, const struct ck_objects *objects)
 {
 	struct wanted *asked = CK_TAKE(list->asked), *wanted, *next;
+	const size_t n = grpc == CK_GRPC_OK && objects ? objects->n : 0;
 	LL_FOREACH_SAFE (asked, wanted, next) {
-		for (size_t i = 0; grpc == CK_GRPC_OK && !wanted->id && i < objects->n; i++)
+		for (size_t i = 0; !wanted->id && i < n; i++)
 			if (wants_it(wanted->filter, &objects->all[i]))
 				/* without memory, the job counts as failed */
 				ck_job_listed(wanted->job, &objects->all[i]);

@@ -201,6 +201,13 @@ static const char *keep(char **to, const char *text, size_t len)
 	return at;
 }
 
+static void add_header(struct ck_unary_call *rpc, char **to, struct ck_h2_header h)
+{
+	const char *name = keep(to, h.name, h.name_len), *value = keep(to, h.value, h.value_len);
+	rpc->headers[rpc->headers_n++] =
+		(struct ck_h2_header){ name, value, h.name_len, h.value_len };
+}
+
 static int make_headers(struct ck_unary_call *rpc, const struct ck_unary_options *options)
 {
 	char timeout[CK_GRPC_TIMEOUT], path[128];
@@ -230,16 +237,11 @@ static int make_headers(struct ck_unary_call *rpc, const struct ck_unary_options
 	if (!rpc->headers)
 		return -CK_ENOMEM;
 	char *text = (char *)(rpc->headers + n);
-	for (size_t i = 0; i < n; i++) {
-		const struct ck_h2_header *h =
-			i < CK_COUNT(ours) ? &ours[i] : &options->metadata[i - CK_COUNT(ours)];
-		if (i >= CK_COUNT(ours) && is_ours(h))
-			continue;
-		const char *name = keep(&text, h->name, h->name_len),
-			   *value = keep(&text, h->value, h->value_len);
-		rpc->headers[rpc->headers_n++] =
-			(struct ck_h2_header){ name, value, h->name_len, h->value_len };
-	}
+	for (size_t i = 0; i < CK_COUNT(ours); i++)
+		add_header(rpc, &text, ours[i]);
+	for (size_t i = 0; i < options->metadata_n; i++)
+		if (!is_ours(&options->metadata[i]))
+			add_header(rpc, &text, options->metadata[i]);
 	return 0;
 }
 

@@ -134,7 +134,8 @@ static int request_image(struct ck_sim_call *call, const struct ck_bytes *reques
 	char *name = ck_sim_config_text(request, CRI_ImageStatusRequest_image, CRI_ImageSpec_image);
 	if (!name || (*name && ck_sim_image_id(name, ret_id) < 0)) {
 		free(name);
-		return ck_sim_fail(call, CK_GRPC_UNAVAILABLE, "out of memory");
+		ck_sim_fail(call, CK_GRPC_UNAVAILABLE, "out of memory");
+		return -CK_EFAILED;
 	}
 	if (!*name) {
 		free(name);
@@ -184,13 +185,13 @@ int ck_sim_list_images(struct ck_sim_call *call)
 		r = request_image(call, &spec, &name, id);
 		if (r < 0 && r != -CK_ENOTFOUND)
 			return r;
-		only = r < 0 ? NULL : image_find(call->sim, name, id);
+		only = name ? image_find(call->sim, name, id) : NULL;
 	}
 	for (struct ck_sim_image *image = call->sim->images; image; image = image->by_id.next) {
-		if (name && image != only)
-			continue;
-		put_image(call, image);
-		ck_sim_item(call);
+		if (!name || image == only) {
+			put_image(call, image);
+			ck_sim_item(call);
+		}
 	}
 	return CK_SIM_DONE;
 }

@@ -70,6 +70,7 @@ enum ck_apart_end ck_apart_run(void (*work)(struct ck_apart *apart, void *userda
 			       uint64_t wait, struct ck_culprits *ret, long *ret_at)
 {
 	struct ck_apart *apart = mmap(NULL, sizeof(*apart), PROT_READ | PROT_WRITE,
+				      /* cppcheck-suppress invalidFunctionArg ; anonymous: -1 */
 				      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int ends[2] = { -1, -1 };
 	if (apart == MAP_FAILED)

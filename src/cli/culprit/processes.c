@@ -35,7 +35,7 @@ static char *read_open(int fd, size_t max, size_t *ret_len)
 			len += n > 0 ? (size_t)n : 0;
 		}
 	}
-	if (n < 0)
+	if (n < 0 || !text)
 		return NULL;
 	text[len] = '\0';
 	if (ret_len)

@@ -23,6 +23,7 @@ static struct {
 
 static void await(void)
 {
+	/* NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c): errno may be read in a handler */
 	while (waitpid(pager.pid, NULL, 0) < 0 && errno == EINTR)
 		;
 }

@@ -435,6 +435,7 @@ int ck_conf_key_default(struct ck_conf *conf, const struct ck_conf_key *key, str
 {
 	const struct reading reading = { conf, key, "default", err };
 	void *where = ck_conf_key_at(conf, key);
+	const int word = (int)key->number;
 	switch (key->type) {
 	case CK_CONF_SPAN:
 		*(uint64_t *)where = key->number;
@@ -449,7 +450,7 @@ int ck_conf_key_default(struct ck_conf *conf, const struct ck_conf_key *key, str
 		*(mode_t *)where = (mode_t)key->number;
 		return 0;
 	case CK_CONF_WORD:
-		memcpy(where, &(int){ (int)key->number }, sizeof(int));
+		memcpy(where, &word, sizeof(word));
 		return 0;
 	case CK_CONF_BOOL:
 		*(bool *)where = key->number;

@@ -219,11 +219,11 @@ int ck_plugins_find(struct ck_plugins *plugins, const char *dir, const char *con
 	for (int i = 0; r >= 0 && i < n; i++) {
 		struct ck_plugin_file *file = NULL;
 		r = look_at(&finding, names[i]->d_name, &file, err);
-		if (r > 0 && plugins->n == CK_NRI_PLUGINS_MAX) {
+		if (file && plugins->n == CK_NRI_PLUGINS_MAX) {
 			odd(&finding, CK_LOG_ERROR, names[i]->d_name,
 			    "more than %u plugins: not launched", CK_NRI_PLUGINS_MAX);
 			file_free(file);
-		} else if (r > 0) {
+		} else if (file) {
 			add(plugins, file);
 		}
 	}
