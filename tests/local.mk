@@ -65,7 +65,7 @@ host_sources = \
 	tests/hosts/sqlite.c
 
 EXTRA_DIST += $(long_scripts) $(static_scripts) $(host_sources) \
-	tests/run tests/summary.sh tests/coverage.sh \
+	tests/run tests/summary.sh tests/coverage.sh tests/analyze.sh tests/analyze.conf \
 	tests/data
 
 # ---- building ----------------------------------------------------------------------------------
@@ -255,8 +255,19 @@ abi-baseline: libcrikeep.la
 check-style:
 	@cd $(srcdir) && bash tests/check-style.sh
 
+# each tool with every processor, so one after the other; -k tells what all of them find
+analyze:
+	+@$(MAKE) $(AM_MAKEFLAGS) -k -j1 $(analyze_targets)
+analyze_targets = analyze-gcc analyze-clang-tidy analyze-cppcheck
+$(analyze_targets): $(BUILT_SOURCES)
+	@$(srcdir)/tests/analyze.sh $(@:analyze-%=%) "$$(cd $(srcdir) && \
+		find src cache hooks contrib/examples -name '*.c' ! -name '*.pb-c.c' | sort | \
+		tr '\n' ' ')" $(DEFS) $(DEFAULT_INCLUDES) $(INCLUDES) $(AM_CPPFLAGS) $(CPPFLAGS) \
+		-I$(srcdir)/src -std=c11
+
 clean-local:
-	rm -rf build-asan build-tsan build-coverage build-fuzz build-deb build-rpm fuzz-*.input \
+	rm -rf analyze build-asan build-tsan build-coverage build-fuzz build-deb build-rpm \
+		fuzz-*.input \
 		tests/real/go-cache tests/real/stage tests/real/tools tests/real/vendor-runtime \
 		tests/packages/base tests/packages/chroot tests/packages/installed \
 		tests/vm/base.img tests/vm/built tests/vm/console tests/vm/heard \
