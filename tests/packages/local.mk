@@ -5,6 +5,7 @@
 package_scripts = \
 	tests/packages/test-deb.sh \
 	tests/packages/test-dist.sh \
+	tests/packages/test-reproducible.sh \
 	tests/packages/test-rpm.sh
 
 EXTRA_DIST += $(package_scripts) tests/packages/contents.sh tests/packages/vendor.c

@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The Debian packages are the same bytes from the same tarball: built twice, in environments that
+# differ in all that must not matter. The clock differs too, because the second build is later.
+#
+# The variables are of prelude.sh; check calls functions.
+# shellcheck disable=SC1091,SC2015,SC2154,SC2209,SC2317
+set -u
+
+. "$(dirname "$0")/../prog/prelude.sh"
+
+for p in dpkg-buildpackage dh setpriv taskset; do
+	command -v $p >/dev/null ||
+		{ echo "skip - the same packages twice: there is no $p"; exit 0; }
+done
+tarball=$(ls "$build"/crikeep-*.tar.gz)
+unset SOURCE_DATE_EPOCH MAKEFLAGS MFLAGS MAKELEVEL
+export DEB_BUILD_OPTIONS=nocheck
+
+one=$work/one other=$work/an/other/directory
+# another user can read no more than what lies here
+cp "$src/contrib/package.sh" "$tarball" "$work/" && mkdir -p "$other" || exit 99
+chmod 755 "$work" "$work/package.sh" "$work/an" "$work/an/other"
+other_user=()
+if [ "$(id -u)" -eq 0 ]; then
+	other_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+	chown 65534:65534 "$other"
+fi
+
+one() (
+	umask 022
+	TZ=UTC LC_ALL=C.UTF-8 "$work/package.sh" deb "$work/${tarball##*/}" "$one"
+) >"$work/log" 2>&1
+other() ( # one processor, so -j1
+	umask 077
+	HOME=/nonexistent TZ=Pacific/Kiritimati LC_ALL=C LANG=de_DE.UTF-8 \
+		"${other_user[@]}" taskset -c "$(first_cpu)" \
+		"$work/package.sh" deb "$work/${tarball##*/}" "$other"
+) >"$work/log" 2>&1
+first_cpu() { taskset -cp $$ | sed 's/.*: *\([0-9]*\).*/\1/'; }
+reports() { "$@" || { tail -n 20 "$work/log"; false; }; }
+same() {
+	local deb status=0
+	for deb in "$one"/*.deb; do
+		cmp "$deb" "$other/${deb##*/}" || status=1
+	done
+	return "$status"
+}
+four() { [ "$(find "$one" -name '*.deb' ! -name '*-dbgsym_*' | wc -l)" -eq 4 ]; }
+
+check 'the packages are built' reports one
+check 'there are four' four
+check 'others are built elsewhere, by another user, umask, zone, language and -j1' reports other
+check 'they have the same bytes' same
+exit "$failed"
