@@ -42,7 +42,8 @@ static_scripts = \
 	tests/hosts/test-hosts.sh \
 	tests/prog/test-guides.sh \
 	tests/prog/test-manual.sh \
-	tests/prog/test-protocol.sh
+	tests/prog/test-protocol.sh \
+	tests/prog/test-trust.sh
 
 # These need more than a compiler, make and cmocka. check-quick, which a newcomer runs, leaves them
 # out.
@@ -55,7 +56,8 @@ tool_scripts = \
 	tests/prog/test-metrics.sh \
 	tests/prog/test-prometheus.sh \
 	tests/prog/test-protocol.sh \
-	tests/prog/test-systemd.sh
+	tests/prog/test-systemd.sh \
+	tests/prog/test-trust.sh
 
 # what test-hosts.sh compiles
 host_sources = \
