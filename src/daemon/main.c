@@ -579,13 +579,10 @@ static void end(struct ck_daemon_main *m)
 
 int main(int argc, char **argv)
 {
-	static struct ck_daemon_main m;
+	struct ck_daemon_main m = { .passed = { -1, -1, -1 }, .simulator.fd = -1 };
 	struct ck_args args = { 0 };
 	struct ck_error err = { 0 };
 	int code = EXIT_TROUBLE;
-	for (int i = 0; i < SOCKETS; i++)
-		m.passed[i] = -1;
-	m.simulator.fd = -1;
 	if (ck_conf_init(&m.daemon.conf, &err) < 0 ||
 	    ck_conf_args(&m.daemon.conf, argc, argv, ck_simulator_check, &args) < 0)
 		return EXIT_USAGE;
