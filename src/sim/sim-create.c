@@ -101,6 +101,7 @@ static int creation_begin(struct ck_sim_call *call, struct creation *creation)
 	int r = ck_sim_object_new(sim, creation->kind, creation->name, &object);
 	if (r == -CK_ECONFLICT) {
 		sim->count[creation->kind].refused++;
+		ck_sim_log(sim, "refuse", object);
 		return ck_sim_fail(
 			call, CK_GRPC_UNKNOWN,
 			"failed to reserve %s name \"%s\": name \"%s\" is reserved for \"%s\"",

@@ -309,4 +309,9 @@ struct ck_sim {
 	unsigned subscribers;         /* among them, to events */
 	uint64_t called[CK_SIM_RPCS]; /* by place in the table */
 };
+/* ck_sim_open - with its loop, which nobody runs yet. After a failure, too: ck_sim_close() */
+int ck_sim_open(struct ck_sim *sim, const char *parameters, struct ck_error *err);
+/* ck_sim_listen - serve clients of @fd, a listening socket (taken). -CK_EIO, -CK_ENOMEM */
+int ck_sim_listen(struct ck_sim *sim, int fd, struct ck_error *err);
+void ck_sim_close(struct ck_sim *sim);
 #endif

@@ -65,7 +65,7 @@ static void accepted(int fd, void *userdata)
 
 /* ---- the runtime ----------------------------------------------------------------------------- */
 
-static void sim_fini(struct ck_sim *sim)
+void ck_sim_close(struct ck_sim *sim)
 {
 	ck_acceptor_free(sim->acceptor);
 	while (sim->clients)
@@ -82,7 +82,7 @@ static void sim_fini(struct ck_sim *sim)
 	ck_sim_conf_fini(&sim->conf);
 }
 
-static int sim_init(struct ck_sim *sim, const char *parameters, struct ck_error *err)
+int ck_sim_open(struct ck_sim *sim, const char *parameters, struct ck_error *err)
 {
 	*sim = (struct ck_sim){ .keep = { .log_fd = -1, .state_fd = -1 } };
 	int r = ck_sim_conf_parse(&sim->conf, parameters, err);
@@ -94,6 +94,11 @@ static int sim_init(struct ck_sim *sim, const char *parameters, struct ck_error 
 	if ((fresh && ck_sim_premake(sim) < 0) || ck_sim_images_pull(sim, sim->conf.images) < 0)
 		return ck_nomem(err);
 	return 0;
+}
+
+int ck_sim_listen(struct ck_sim *sim, int fd, struct ck_error *err)
+{
+	return ck_accept_start(&sim->loop, fd, accepted, sim, &sim->acceptor, err);
 }
 
 static int parent_gone(sd_event_source *source, int fd, uint32_t events, void *userdata)
@@ -126,18 +131,18 @@ int ck_sim_serve(const char *parameters, int fd, int parent)
 	struct ck_sim sim;
 	struct ck_error err;
 	ck_log_open("crikeep-sim", CK_LOG_TO_AUTO, CK_LOG_INFO);
-	int r = sim_init(&sim, parameters, &err);
+	int r = ck_sim_open(&sim, parameters, &err);
 	r = r < 0 ? r : ck_capabilities_drop(&err);
 	r = r < 0 ? r : sim_watch(&sim, parent, &err);
 	if (r < 0)
 		close(fd);
 	else
-		r = ck_accept_start(&sim.loop, fd, accepted, &sim, &sim.acceptor, &err);
+		r = ck_sim_listen(&sim, fd, &err);
 	if (r < 0)
 		ck_log(CK_LOG_ERROR, "%s", err.text);
 	else
 		r = ck_loop_run(&sim.loop);
-	sim_fini(&sim);
+	ck_sim_close(&sim);
 	ck_log_close();
 	return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
