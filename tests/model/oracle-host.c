@@ -404,6 +404,8 @@ static void containers_in_use(struct world *w, const struct job *job)
 		if (w->objects[i].kind == CK_CONTAINER)
 			w->objects[i].listed = false;
 	FOR_SHADOWS (s, w)
+		s->holds_stranger = false;
+	FOR_SHADOWS (s, w)
 		if (s->kind == CK_CONTAINER && s->moved_event <= job->begun_event &&
 		    listed_as(w, s, job) == CK_CONDITION_RUNNING)
 			in_use(w, s);
@@ -411,6 +413,11 @@ static void containers_in_use(struct world *w, const struct job *job)
 		struct object *o = &w->objects[job->object[i]];
 		const struct ck_entry *e = ck_machine_object(w->m, o->kind, o->id);
 		o->listed = true;
+		FOR_SHADOWS (s, w) /* a list that is older than a removal imports nothing (K24) */
+			s->holds_stranger =
+				s->holds_stranger ||
+				(!e && job->condition[i] != CK_CONDITION_DEAD && s->id[0] &&
+				 !strcmp(s->id, w->keys[o->key].key->sandbox_id));
 		if (e && !w->shadows[e->row.id].alive && job->condition[i] == CK_CONDITION_RUNNING)
 			MUST(w, ck_state_visible(e->row.state), "K22: %s runs, is new, and is %s",
 			     o->id, ck_state_name(e->row.state));

@@ -413,7 +413,8 @@ static void explained(struct world *w, const struct ck_history_event *event)
 static void found_in_use(struct world *w, struct shadow *s)
 {
 	const struct object *o = world_object_of(w, s->id);
-	bool used = s->found_used || s->running_seen || w->inspected_row || (o && o->ran);
+	bool used = s->found_used || s->running_seen || s->holds_stranger || w->inspected_row ||
+		    (o && o->ran);
 
 	FOR_ENTRIES (e, w)
 		used = used || (ck_state_visible(e->row.state) && s->id[0] &&

@@ -200,6 +200,7 @@ struct shadow { /* what is known about an entry from outside, and its past */
 	unsigned run, stop, stop_done, removed, removed_done, resent;
 	unsigned checks; /* answers to "is it in use?" since it is EVICTING (K22) */
 	bool found_used; /* the last of them said yes */
+	bool holds_stranger; /* a list had a container in it that no entry has */
 	bool shortened;  /* a new reason came (K18) */
 	bool was_kept; /* so handing it over is handing it back */
 	bool failing, released, dead_seen, running_seen, running_hidden, used, delivered, committed,

@@ -1619,6 +1619,22 @@ static void k22_what_was_taken_meanwhile_is_shown_before_anything_is_served(void
 	}
 }
 
+/* Both lists begin at once. The first tells that another sandbox is gone, so it is forgotten, and
+ * the second is older than that. */
+static void k22_what_was_taken_is_shown_although_something_else_was_removed(void **state)
+{
+	struct request theirs = container_in(A);
+	(void)state;
+	made_and_kept(A, sandbox);
+	made_and_handed(C, of_pod(sandbox, 1));
+	world_external(w, B, &theirs, CK_CONDITION_RUNNING, false);
+	world_condition(w, C, CK_CONDITION_ABSENT);
+	world_crash(w, 0);
+	lists_come_in();
+	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+	assert_true(world_shown(w, A) && world_shown(w, B));
+}
+
 static void k22_a_later_list_shows_it_too(void **state)
 {
 	struct request theirs = container_in(A);
@@ -2628,6 +2644,7 @@ int main(void)
 		TEST(k22_running_container_is_left_alone),
 		TEST(k22_creation_found_running_is_not_destroyed),
 		TEST(k22_what_was_taken_meanwhile_is_shown_before_anything_is_served),
+		TEST(k22_what_was_taken_is_shown_although_something_else_was_removed),
 		TEST(k22_a_later_list_shows_it_too),
 		TEST(k22_our_own_hidden_container_proves_nothing),
 		TEST(k22_a_container_that_was_handed_over_does),
