@@ -20,6 +20,7 @@ include $(srcdir)/tests/model/local.mk
 include $(srcdir)/tests/mutants/local.mk
 include $(srcdir)/tests/flow/local.mk
 include $(srcdir)/tests/history/local.mk
+include $(srcdir)/tests/world/local.mk
 include $(srcdir)/tests/fault/local.mk
 include $(srcdir)/tests/crash/local.mk
 include $(srcdir)/tests/daemon/local.mk

@@ -135,10 +135,17 @@ tests/mutants/crikeep-sim: crikeep-sim
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && ln -sf ../../crikeep-sim $@
 CLEANFILES += tests/mutants/crikeep-sim
 endif
-# By hand: how many mutants of machine.tsv the random histories of the whole cache notice.
+# By hand: how many mutants of machine.tsv the random histories of the whole cache notice, and the
+# world of the whole crikeepd.
 mutated_by_hand = tests/mutants/test-histories
+if DAEMON
+mutated_by_hand += tests/mutants/test-world
+endif
 tests_mutants_test_histories_SOURCES = tests/history/test-histories.c $(history_test_sources) \
 	$(mutant_switch)
 nodist_tests_mutants_test_histories_SOURCES = $(machine_mutants)
+tests_mutants_test_world_SOURCES = $(world_test_sources) $(mutant_switch)
+nodist_tests_mutants_test_world_SOURCES = $(machine_mutants)
+tests_mutants_test_world_LDFLAGS = $(world_test_flags)
 EXTRA_PROGRAMS = $(mutated_programs) $(mutated_by_hand)
 CLEANFILES += $(mutated_programs) $(mutated_by_hand)

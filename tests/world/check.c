@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What must hold, as a kubelet and an operator would say it:
+ *
+ *	no name is asked for that is being made or exists, unless it may have been lost
+ *	the kubelet gets what it asked for, alive
+ *	what it got or was shown is in every list, until it ends it
+ *	no container is shown that it was never given
+ *	what it uses is not stopped or removed
+ *	what was made is not thrown away while the kubelet asks for it, within the ttl
+ *	a call that names what the kubelet has is not answered NOT_FOUND
+ *	no two attempts of one container run at a time
+ *	in the end every pod that is wanted runs, nothing else exists, and the database is sound
+ *	and knows of nothing else
+ *
+ * These rules know neither entries nor states of crikeepd.
+ */
+#include "cache/store/store.h"
+#include "src/base/error.h"
+#include "src/base/hash.h"
+#include "tests/world/world.h"
+
+struct thing { /* that the runtime has made */
+	UT_hash_handle by_id;
+	enum ck_kind kind;
+	char id[80], sandbox_id[80], name[96];
+	bool dead, gone;
+	bool ends;     /* the kubelet has asked for its end, or the world has */
+	bool has;      /* the kubelet has it */
+	bool runs;     /* a container, as the kubelet knows */
+	/* its creation was lost and went on for longer than lost_grace (K8), or was no business of
+	 * crikeepd */
+	bool late;
+	bool started;
+	unsigned lost; /* w.lost when it began */
+	uint64_t used; /* since when it must be listed; 0: it need not be */
+};
+
+struct key { /* that the kubelet has asked for */
+	UT_hash_handle by_name;
+	char name[192]; /* with the id of a container's sandbox */
+	char slot[96];
+	uint64_t asked;
+};
+
+struct begun { /* creations that are under way or have made something, by name */
+	UT_hash_handle by_name;
+	char name[96];
+	unsigned lost; /* w.lost when it began */
+	uint64_t at;
+	bool making, straight;
+};
+
+struct slot {
+	UT_hash_handle by_slot;
+	char slot[96], name[192]; /* what was asked for last */
+};
+
+static struct thing *things;
+static struct key *keys;
+static struct begun *creations;
+static struct slot *slots;
+
+static struct thing *thing_of(const char *id)
+{
+	struct thing *t;
+	HASH_FIND(by_id, things, id, strlen(id), t);
+	return t;
+}
+
+static bool in_use(const struct thing *t)
+{
+	const struct thing *in = t->kind == CK_CONTAINER ? thing_of(t->sandbox_id) : NULL;
+	if (t->dead || t->gone || t->ends || (in && (in->ends || in->dead || in->gone)))
+		return false;
+	return t->kind == CK_SANDBOX ? t->has : t->runs;
+}
+
+/* ---- what is asked for ----------------------------------------------------------------------- */
+
+static void key_text(char text[192], const char *name, const char *sandbox_id)
+{
+	snprintf(text, 192, "%s@%s", name, sandbox_id);
+}
+
+void check_asked(const char *slot, const char *name, const char *sandbox_id)
+{
+	char text[192];
+	struct key *key;
+	struct slot *s;
+	key_text(text, name, sandbox_id);
+	HASH_FIND(by_name, keys, text, strlen(text), key);
+	if (!key) {
+		key = calloc(1, sizeof(*key));
+		snprintf(key->name, sizeof(key->name), "%s", text);
+		snprintf(key->slot, sizeof(key->slot), "%s", slot);
+		HASH_ADD(by_name, keys, name, strlen(key->name), key);
+	}
+	key->asked = kernel.now;
+	HASH_FIND(by_slot, slots, slot, strlen(slot), s);
+	if (!s) {
+		s = calloc(1, sizeof(*s));
+		snprintf(s->slot, sizeof(s->slot), "%s", slot);
+		HASH_ADD(by_slot, slots, slot, strlen(s->slot), s);
+	}
+	snprintf(s->name, sizeof(s->name), "%s", text);
+}
+
+/* would the kubelet ask for it once more, and get it? */
+static bool still_asked(const struct thing *t)
+{
+	char text[192];
+	struct key *key;
+	struct slot *s;
+	const struct thing *in = t->kind == CK_CONTAINER ? thing_of(t->sandbox_id) : NULL;
+	if (t->dead || t->ends || (in && (in->dead || in->ends || in->gone)))
+		return false;
+	key_text(text, t->name, t->sandbox_id);
+	HASH_FIND(by_name, keys, text, strlen(text), key);
+	if (!key)
+		return false;
+	HASH_FIND(by_slot, slots, key->slot, strlen(key->slot), s);
+	return !strcmp(s->name, key->name) && kernel.now < key->asked + w.ttl;
+}
+
+/* ---- what the runtime does ------------------------------------------------------------------- */
+
+static struct begun *begun_of(const char *name)
+{
+	struct begun *b;
+	HASH_FIND(by_name, creations, name, strlen(name), b);
+	return b;
+}
+
+static void begins(const char *name)
+{
+	struct begun *b = begun_of(name);
+	if (!b) {
+		b = calloc(1, sizeof(*b));
+		snprintf(b->name, sizeof(b->name), "%s", name);
+		HASH_ADD(by_name, creations, name, strlen(b->name), b);
+	}
+	b->lost = w.lost;
+	b->at = kernel.now;
+	b->straight = w.straight;
+	b->making = true;
+}
+
+static void made(enum ck_kind kind, const char *id, const char *name, const char *sandbox_id)
+{
+	struct thing *t = calloc(1, sizeof(*t));
+	const struct begun *b = begun_of(name);
+	t->late = b->straight || (b->lost != w.lost && kernel.now > b->at + CK_LOST_GRACE);
+	t->lost = b->lost;
+	t->kind = kind;
+	snprintf(t->id, sizeof(t->id), "%s", id);
+	snprintf(t->name, sizeof(t->name), "%s", name);
+	snprintf(t->sandbox_id, sizeof(t->sandbox_id), "%s", sandbox_id);
+	HASH_ADD(by_id, things, id, strlen(t->id), t);
+}
+
+/* no two attempts of a container run at a time, in one sandbox (K34) */
+static void starts(struct thing *t)
+{
+	size_t len = (size_t)(strrchr(t->name, '_') - t->name);
+	t->started = true;
+	for (struct thing *o = things; o; o = o->by_id.next)
+		if (o != t && o->started && !o->dead && !strcmp(o->sandbox_id, t->sandbox_id) &&
+		    !strncmp(o->name, t->name, len + 1) && !o->late && !t->late && !o->ends &&
+		    o->lost == w.lost)
+			world_wrong("%s starts while %s runs", t->name, o->name);
+}
+
+static void ended(struct thing *t, const char *verb)
+{
+	if (in_use(t))
+		world_wrong("%s is used, and there was a %s of it", t->name, verb);
+	else if (still_asked(t) && !t->late && !w.straight && !w.excused)
+		world_wrong("%s was made and is asked for, and there was a %s of it", t->name,
+			    verb);
+	t->dead = true;
+	t->gone = !strcmp(verb, "remove");
+}
+
+void check_runtime(const char *verb, enum ck_kind kind, const char *id, const char *name,
+		   const char *sandbox_id)
+{
+	struct thing *t = thing_of(id);
+	struct begun *b = begun_of(name);
+	if (!strcmp(verb, "refuse")) {
+		if (b && b->lost == w.lost && !w.straight && !w.excused)
+			world_wrong("%s is asked for twice", name);
+		return;
+	}
+	if (!strcmp(verb, "begin"))
+		begins(name);
+	else if (!strcmp(verb, "create"))
+		made(kind, id, name, sandbox_id);
+	else if (t && !strcmp(verb, "start"))
+		starts(t);
+	else if (t && (!strcmp(verb, "stop") || !strcmp(verb, "exit") || !strcmp(verb, "remove")))
+		ended(t, verb);
+	if (b && strcmp(verb, "begin") != 0)
+		b->making = false;
+}
+
+void check_breaks(const char *id)
+{
+	struct thing *t = thing_of(id);
+	if (t)
+		t->ends = true;
+}
+
+/* ---- what the kubelet does and sees ---------------------------------------------------------- */
+
+void check_ends(const char *id)
+{
+	check_breaks(id);
+}
+
+void check_given(const char *id, const char *name)
+{
+	struct thing *t = thing_of(id);
+	if (!t)
+		world_wrong("the kubelet gets %s as %.8s, which was never made", name, id);
+	else if (strcmp(t->name, name) != 0)
+		world_wrong("the kubelet gets %s as %s", t->name, name);
+	else if (t->gone || (t->dead && !t->ends))
+		world_wrong("the kubelet gets %s, which has ended", name);
+	if (!t)
+		return;
+	t->has = true;
+	if (t->kind == CK_SANDBOX && !t->used)
+		t->used = kernel.now;
+}
+
+void check_runs(const char *id)
+{
+	struct thing *t = thing_of(id);
+	if (!t)
+		return;
+	struct thing *in = thing_of(t->sandbox_id);
+	t->runs = true;
+	if (!t->used)
+		t->used = kernel.now;
+	if (in)
+		in->has = true;
+	if (in && !in->used)
+		in->used = kernel.now;
+}
+
+void check_unknown(const char *id)
+{
+	const struct thing *t = thing_of(id);
+	const struct thing *in = t ? thing_of(t->sandbox_id) : NULL;
+	if (t && !t->dead && !t->ends && in && !in->dead && !in->ends && !w.straight && !w.excused)
+		world_wrong("the kubelet has %s, and its start hears NOT_FOUND", t->name);
+}
+
+static void check_shown(const struct ck_object *o)
+{
+	struct thing *t = thing_of(o->id);
+	if (!t) {
+		world_wrong("a list has %.8s, which was never made", o->id);
+		return;
+	}
+	if (t->kind == CK_CONTAINER && o->condition == CK_CONDITION_RUNNING)
+		check_runs(t->id);
+	else if (w.straight) /* a sandbox that nothing runs in is not in use yet (K22) */
+		t->has = t->has || t->kind == CK_CONTAINER;
+	else if (t->kind == CK_SANDBOX && o->condition == CK_CONDITION_READY)
+		check_given(t->id, t->name);
+	else if (t->kind == CK_CONTAINER && o->condition == CK_CONDITION_READY && !t->has &&
+		 !t->ends && !t->late && !w.excused)
+		world_wrong("a list has %s, which was given to nobody", t->name);
+}
+
+static bool holds_something(const struct thing *sandbox)
+{
+	for (const struct thing *t = things; t; t = t->by_id.next)
+		if (!strcmp(t->sandbox_id, sandbox->id) && in_use(t))
+			return true;
+	return false;
+}
+
+void check_listed(enum ck_kind kind, const struct ck_object *all, size_t n, uint64_t began)
+{
+	for (struct thing *t = things; t; t = t->by_id.next) {
+		bool listed = false;
+		if (t->kind != kind || !t->used || t->used >= began || !in_use(t))
+			continue;
+		/* that it was handed over may not have been written (K32) */
+		if (w.excused && kind == CK_SANDBOX && !holds_something(t))
+			continue;
+		for (size_t i = 0; i < n && !listed; i++)
+			listed = !strcmp(all[i].id, t->id);
+		if (!listed)
+			world_wrong("%s is used, and a list does not have it", t->name);
+	}
+	for (size_t i = 0; i < n; i++)
+		if (all[i].kind == kind)
+			check_shown(&all[i]);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void is_wanted(enum ck_kind kind, const char *id, const char *name, bool alive)
+{
+	if (!alive || !kubelet_wants(kind, id))
+		world_wrong("in the end there is %s, which %s", name,
+			    alive ? "nobody wants" : "has ended");
+}
+
+void check_end(void)
+{
+	char why[256] = "";
+	if (!kubelet_content(why, sizeof(why)))
+		world_wrong("in the end %s", why);
+	else if (!runtime_each(is_wanted))
+		world_wrong("in the end something is still being made");
+}
+
+static void finding(const char *text, void *userdata)
+{
+	(void)userdata;
+	world_wrong("the database: %s", text);
+}
+
+void check_database(const char *state_dir)
+{
+	struct ck_reader *reader;
+	struct ck_error err = { 0 };
+	if (ck_reader_check(state_dir, finding, NULL, &err) < 0 ||
+	    ck_reader_open(state_dir, CK_READ_ROWS, &reader, &err) < 0) {
+		world_wrong("the database cannot be read: %s", err.text);
+		return;
+	}
+	for (size_t i = 0; i < reader->rows_n; i++) {
+		enum ck_state state = reader->rows[i].state;
+		if (state != CK_STATE_COMMITTED && state != CK_STATE_ENDED &&
+		    state != CK_STATE_GONE)
+			world_wrong("in the end an entry of pod %s is %d",
+				    reader->rows[i].key->pod_name, (int)state);
+	}
+	ck_reader_free(reader);
+}
+
+void check_close(void)
+{
+#define FREE(handle, head, type) \
+	for (struct type *it = (head), *next; it; it = next) { \
+		next = it->handle.next; \
+		HASH_DELETE(handle, head, it); \
+		free(it); \
+	}
+	FREE(by_id, things, thing)
+	FREE(by_name, keys, key)
+	FREE(by_name, creations, begun)
+	FREE(by_slot, slots, slot)
+#undef FREE
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What happens when, and who has the next turn. */
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "src/base/error.h"
+#include "src/base/mem.h"
+#include "tests/world/world.h"
+
+#define SAME_TIME 1000000u /* turns without the clock moving: somebody works without end */
+/* everything must stay as it is for so long, when what is lost was looked for and all is expired */
+#define SETTLED   (20 * S)
+#define CREATE_DEADLINE (200 * S) /* longer than any creation takes */
+
+struct world w;
+
+enum fault {
+	KILL,
+	KILL_SOON, /* at one of its next writes or sends */
+	TERM,
+	BYPASS, /* it is stopped, and the kubelet goes straight to the runtime for a while */
+	FREEZE,
+	DISK,
+	RUNTIME_KILL,
+	RUNTIME_FREEZE,
+	HANG_UP,
+	KUBELET_KILL,
+	KUBELET_FREEZE,
+	BREAK,
+	FAULTS
+};
+
+static struct {
+	unsigned faults;                  /* those of this seed, as bits */
+	uint64_t pace;                    /* between two events */
+	struct ck_loop_timer *next, *runtime, *kubelet, *disk, *thaw, *calm, *look;
+	bool kill, over, down;            /* of crikeepd: now; the run ends; it is not running */
+	uint64_t frozen, disk_bad, start; /* disk_bad: until then not all is written */
+	uint64_t content; /* since when everything is as it should be; 0: it is not */
+	uint64_t limit, bypass; /* bypass: for how long, once it has ended */
+	unsigned same;
+} script;
+
+uint64_t below(uint64_t n)
+{
+	return n ? random_next(&w.random) % n : 0;
+}
+
+void trace(const char *format, ...)
+{
+	char text[512];
+	va_list args;
+	int n = snprintf(text, sizeof(text), "%.6f ", (double)kernel.now / 1e9);
+	va_start(args, format);
+	vsnprintf(text + n, sizeof(text) - (size_t)n, format, args);
+	va_end(args);
+	for (const char *c = text; *c; c++)
+		w.hash = (w.hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+	if (w.trace)
+		printf("%s\n", text);
+}
+
+void world_wrong(const char *format, ...)
+{
+	char text[sizeof(w.wrong)];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	trace("WRONG: %s", text);
+	if (!*w.wrong)
+		memcpy(w.wrong, text, sizeof(text));
+	script.over = true;
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+bool loop_turn(struct ck_loop *loop)
+{
+	ck_loop_flush(loop);
+	bool moved = kernel_event_run(loop->event) > 0;
+	ck_loop_flush(loop);
+	return moved;
+}
+
+/* one turn of everybody but crikeepd, or else the clock moves. false: that is the end */
+static bool others(void)
+{
+	bool moved = loop_turn(&w.loop);
+	moved = kubelet_turn() || moved;
+	moved = runtime_turn() || moved;
+	script.same = moved ? script.same + 1 : 0;
+	if (script.same > SAME_TIME)
+		world_wrong("somebody works without end");
+	if (moved || script.over)
+		return !script.over;
+	uint64_t next = kernel_next();
+	if (next == UINT64_MAX)
+		world_wrong("nobody has anything to do");
+	else
+		kernel_advance(next);
+	return !script.over;
+}
+
+static int daemon_ends(sd_event *event)
+{
+	if (!kernel.dead && script.kill)
+		kernel_die();
+	sd_event_exit(event, 0);
+	kernel.in_daemon = true;
+	return kernel_event_run(event);
+}
+
+/* crikeepd waits for something */
+int sd_event_run(sd_event *event, uint64_t timeout)
+{
+	(void)timeout;
+	kernel.in_daemon = false;
+	for (;;) {
+		if (kernel.dead || script.kill || script.over)
+			return daemon_ends(event);
+		if (kernel.now >= script.frozen) {
+			kernel.in_daemon = true;
+			int r = kernel_event_run(event);
+			if (r != 0 || sd_event_get_state(event) == SD_EVENT_FINISHED)
+				return r;
+			kernel.in_daemon = false;
+		}
+		others();
+	}
+}
+
+/* ---- what happens ---------------------------------------------------------------------------- */
+
+static void again(struct ck_loop_timer **timer, uint64_t after, ck_timer_cb *fn)
+{
+	ck_loop_timer(&w.loop, timer, kernel.now + after, fn, NULL);
+}
+
+static void runtime_returns(void *userdata)
+{
+	(void)userdata;
+	if (!runtime_up())
+		runtime_start();
+}
+
+static void kubelet_returns(void *userdata)
+{
+	(void)userdata;
+	if (!kubelet_up())
+		kubelet_start();
+}
+
+static void disk_returns(void *userdata)
+{
+	(void)userdata;
+	if (kernel.disk_full)
+		trace("disk has space");
+	kernel.disk_full = false;
+	script.disk_bad = kernel.now + 3 * S;
+}
+
+static void nothing(void *userdata)
+{
+	(void)userdata;
+}
+
+static void disk_fills(void)
+{
+	trace("disk is full");
+	w.disks++;
+	kernel.disk_full = true;
+	script.disk_bad = UINT64_MAX;
+	again(&script.disk, below(60 * S), disk_returns);
+}
+
+static void daemon_trouble(enum fault fault)
+{
+	if (script.down)
+		return;
+	if (fault == KILL) {
+		trace("crikeepd is killed");
+		script.kill = true;
+	} else if (fault == KILL_SOON) {
+		kernel.die_after = 1 + (unsigned)below(100);
+	} else if (fault == TERM || fault == BYPASS) {
+		trace("crikeepd is stopped");
+		w.stops++;
+		script.bypass = fault == BYPASS ? S + below(120 * S) : 0;
+		kill(getpid(), SIGTERM);
+	} else {
+		script.frozen = kernel.now + below(20 * S);
+		trace("crikeepd is frozen for %.1f s", (double)(script.frozen - kernel.now) / 1e9);
+		w.freezes++;
+		again(&script.thaw, script.frozen - kernel.now, nothing);
+	}
+}
+
+static void trouble(enum fault fault)
+{
+	uint64_t span = below(20 * S);
+	if (fault <= FREEZE) {
+		daemon_trouble(fault);
+	} else if (fault == DISK) {
+		disk_fills();
+	} else if (fault == RUNTIME_KILL) {
+		w.deaths++;
+		runtime_kill();
+		again(&script.runtime, span, runtime_returns);
+	} else if (fault == HANG_UP && runtime_up()) {
+		runtime_hangs_up();
+	} else if (fault == KUBELET_KILL) {
+		w.restarts++;
+		kubelet_kill();
+		again(&script.kubelet, span, kubelet_returns);
+	} else if (fault == BREAK) {
+		runtime_breaks_something();
+	} else if (fault == RUNTIME_FREEZE && runtime_up()) {
+		runtime_freeze(kernel.now + 2 * span);
+		again(&script.runtime, 2 * span, runtime_returns);
+	} else if (fault == KUBELET_FREEZE && kubelet_up()) {
+		kubelet_freeze(kernel.now + span);
+		again(&script.kubelet, span, kubelet_returns);
+	}
+}
+
+static void next_event(void *userdata)
+{
+	(void)userdata;
+	if (w.calm)
+		return;
+	runtime_changes();
+	enum fault fault = (enum fault)below(FAULTS);
+	if (chance(40) && kubelet_pods() < 8)
+		kubelet_add_pod();
+	else if (chance(30))
+		kubelet_delete_pod();
+	else if (script.faults & 1u << fault)
+		trouble(fault);
+	again(&script.next, below(2 * script.pace), next_event);
+}
+
+static void look(void *userdata)
+{
+	char why[256];
+	(void)userdata;
+	if (!kubelet_content(why, sizeof(why)))
+		script.content = 0;
+	else if (!script.content)
+		script.content = kernel.now;
+	else if (kernel.now > script.content + CREATE_DEADLINE + w.ttl + SETTLED)
+		script.over = true;
+	script.over = script.over || kernel.now > script.limit;
+	again(&script.look, 5 * S, look);
+}
+
+static void calm(void *userdata)
+{
+	(void)userdata;
+	trace("the faults end");
+	w.calm = true;
+	runtime_changes();
+	kernel.die_after = 0;
+	disk_returns(NULL);
+	script.limit = kernel.now + 3600 * S;
+	/* who is down or frozen returns by itself, in 40 s at most */
+	look(NULL);
+}
+
+/* ---- a run ----------------------------------------------------------------------------------- */
+
+static void configure(void)
+{
+	static const char *const ways[] = { "offer", "repeat" };
+	static const unsigned ttls[] = { 60, 300, 600 };
+	unsigned ttl = ttls[below(CK_COUNT(ttls))];
+	FILE *f = fopen(w.conf, "we");
+	w.ttl = ttl * S;
+	fprintf(f,
+		"runtime: unix://%s\nlisten: %s\nunfiltered: \"\"\nmetrics: \"\"\nstate_dir: %s\n"
+		"confine: false\nlog:\n  target: stderr\n  level: %s\n"
+		"cache:\n  ttl: %us\n  create_deadline: %us\n  hand_back: %s\n",
+		w.runtime, w.cri, w.state_dir, w.trace ? "debug" : "error", ttl,
+		(unsigned)(CREATE_DEADLINE / S), ways[below(2)]);
+	fclose(f);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+static void open_world(uint64_t seed)
+{
+	const char *tmp = getenv("TMPDIR");
+	struct ck_error err;
+	memset(&w, 0, sizeof(w));
+	memset(&script, 0, sizeof(script));
+	w.seed = w.random = seed;
+	w.hash = UINT64_C(0xcbf29ce484222325);
+	w.trace = getenv("CK_WORLD_TRACE");
+	snprintf(w.dir, sizeof(w.dir), "%s/world-XXXXXX", tmp ? tmp : "/tmp");
+	if (!mkdtemp(w.dir))
+		abort();
+	snprintf(w.cri, sizeof(w.cri), "%s/cri.sock", w.dir);
+	snprintf(w.runtime, sizeof(w.runtime), "%s/runtime.sock", w.dir);
+	snprintf(w.state_dir, sizeof(w.state_dir), "%s/state", w.dir);
+	snprintf(w.copy_dir, sizeof(w.copy_dir), "%s/copy", w.dir);
+	snprintf(w.conf, sizeof(w.conf), "%s/crikeep.yaml", w.dir);
+	mkdir(w.copy_dir, 0700);
+	random_next(&w.random);
+	kernel = (struct kernel){ .on = true,
+				  .now = BOOTED,
+				  .random = random_next(&w.random),
+				  .state_dir = w.state_dir,
+				  .copy_dir = w.copy_dir };
+	script.down = true;
+	script.faults = (unsigned)(random_next(&w.random) & random_next(&w.random));
+	script.pace = S + below(15 * S);
+	configure();
+	if (ck_loop_init(&w.loop, &err) < 0)
+		abort();
+	runtime_open();
+	kubelet_open();
+	next_event(NULL);
+	again(&script.calm, (300 + below(900)) * S, calm);
+}
+
+static void close_world(void)
+{
+	struct ck_loop_timer *const timers[] = { script.next, script.runtime, script.kubelet,
+						 script.disk, script.thaw,    script.calm,
+						 script.look };
+	kubelet_close();
+	runtime_close();
+	for (size_t i = 0; i < CK_COUNT(timers); i++)
+		ck_loop_timer_free(timers[i]);
+	ck_loop_fini(&w.loop);
+	check_close();
+	kernel.on = false;
+	nftw(w.dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void go_straight(bool straight)
+{
+	trace(straight ? "kubelet goes straight to the runtime" : "kubelet comes back");
+	w.lost++;
+	kubelet_kill();
+	w.straight = straight;
+	w.bypassed = true;
+	kubelet_start();
+}
+
+static void live(void)
+{
+	char config[200];
+	snprintf(config, sizeof(config), "--config=%s", w.conf);
+	char *const argv[] = { (char[]){ "crikeepd" }, config, NULL };
+	script.down = script.kill = false;
+	if (w.straight)
+		go_straight(false);
+	kernel.in_daemon = true;
+	int code = crikeepd_main(2, (char **)(uintptr_t)argv);
+	kernel.in_daemon = false;
+	w.lost++;
+	script.down = true;
+	w.excused = w.excused || kernel.now < script.disk_bad;
+	if (kernel.dead) {
+		w.kills++;
+		kernel_bury();
+	}
+	trace("crikeepd has ended: %d", code);
+	script.start = kernel.now + (script.bypass ? script.bypass : below(5 * S));
+	if (script.bypass)
+		go_straight(true);
+	script.bypass = 0;
+	again(&script.thaw, script.start - kernel.now, nothing);
+}
+
+void world_run(uint64_t seed)
+{
+	open_world(seed);
+	while (!script.over) {
+		live();
+		while (!script.over && kernel.now < script.start)
+			others();
+	}
+	if (!*w.wrong)
+		check_end();
+	if (!*w.wrong)
+		check_database(w.state_dir);
+	w.pods = kubelet_ran();
+	close_world();
+}

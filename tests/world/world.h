@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CK_TESTS_WORLD_H
+#define CK_TESTS_WORLD_H
+/*
+ * A node in one process and from one seed: crikeepd as it is, with its start-up, configuration,
+ * sockets, HTTP/2, gRPC, filter, machine and SQLite; before it a kubelet, behind it a runtime.
+ *
+ *   kubelet.c   pods that come and go, a worker for each, a list every second, time-outs
+ *        |      (over src/rpc, on a real socket)
+ *   crikeepd    main() of src/daemon/main.c; crikeepd.c
+ *        |
+ *   runtime.c   the simulated runtime of src/sim, slow, failing, frozen or dead
+ *
+ *   kernel.c    the clock, random numbers, the disk, and kill -9
+ *   script.c    what happens when, and who has the next turn
+ *   check.c     what must hold
+ *
+ * crikeepd waits for events by sd_event_run(), and the world takes its turns in there: kubelet and
+ * runtime move until nobody has anything to do, then the clock jumps to the next timer of anybody.
+ * So nothing waits, and nothing but the seed decides.
+ *
+ * A run has two phases. First everything goes wrong that the seed chooses, and nothing may be lost,
+ * hidden or made twice. Then the faults end, and everything must come to its end.
+ *
+ * A seed replays exactly with the same source. CK_WORLD_SEED=n runs one, and with CK_WORLD_TRACE=1
+ * prints each thing that happens, and crikeepd's log. CK_WORLDS=n runs so many from CK_WORLD_FIRST
+ * on, until CK_WORLD_WRONG of them fail. tests/mutants/test-world is the same with a mutant:
+ * CRIKEEP_BREAK=IN_USE_LISTED CK_WORLD_WRONG=1 tells which seed finds it.
+ *
+ * Not here: NRI plugins, a service manager that keeps connections, several requests for the same
+ * key with different content, writes that are torn, failing memory, a boot.
+ */
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-event.h>
+#include <unistd.h>
+
+#include "src/base/limits.h"
+#include "src/crikeep.h"
+#include "src/rpc/connection.h"
+
+#define S  CK_NS_PER_S
+#define MS CK_NS_PER_MS
+#define BOOTED (1000 * S) /* the clock at the beginning */
+
+int crikeepd_main(int argc, char **argv);
+
+/* ---- kernel.c -------------------------------------------------------------------------------- */
+
+struct kernel {
+	bool on;
+	uint64_t now;    /* ns of CLOCK_BOOTTIME */
+	uint64_t random; /* of getrandom() */
+	bool disk_full;
+	bool in_daemon;     /* crikeepd's code is running */
+	bool dead;          /* and it was killed meanwhile: nobody sees what it still does */
+	unsigned die_after; /* so many writes and sends of crikeepd; 0: it lives */
+	const char *state_dir, *copy_dir;
+};
+extern struct kernel kernel;
+
+uint64_t random_next(uint64_t *state);
+uint64_t kernel_next(void); /* when the next timer is due */
+void kernel_advance(uint64_t to);
+int kernel_event_run(sd_event *event); /* one turn, without waiting */
+void kernel_die(void);  /* whoever is running now; its files are copied */
+void kernel_bury(void); /* it has been freed: its files are again what they were when it died */
+
+/* ---- script.c -------------------------------------------------------------------------------- */
+
+enum { PODS_MAX = 96, CONTAINERS_MAX = 2 };
+
+struct world {
+	uint64_t seed, random;
+	char dir[128], cri[160], runtime[160], state_dir[160], copy_dir[160], conf[160];
+	bool trace;
+	uint64_t hash; /* of all that was traced */
+	struct ck_loop loop; /* of the script */
+	bool calm;           /* the second phase */
+	bool straight;       /* the kubelet goes straight to the runtime */
+	bool bypassed;       /* it did, once at least */
+	bool excused;        /* crikeepd ended while it could not write (K32) */
+	uint64_t ttl;
+	/* how often what happened. lost: that a creation may have been */
+	unsigned pods, kills, stops, deaths, restarts, freezes, disks, lost;
+	char wrong[512]; /* what did not hold; "": all did */
+};
+extern struct world w;
+
+uint64_t below(uint64_t n); /* a random number */
+static inline bool chance(unsigned percent)
+{
+	return below(100) < percent;
+}
+void trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void world_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* loop_turn - did anything happen? */
+bool loop_turn(struct ck_loop *loop);
+void world_run(uint64_t seed);
+
+/* ---- runtime.c ------------------------------------------------------------------------------- */
+
+void runtime_open(void);
+void runtime_start(void);
+void runtime_kill(void);
+bool runtime_up(void);
+bool runtime_turn(void);
+void runtime_freeze(uint64_t until);
+void runtime_changes(void);  /* the next calls take another time, or fail */
+void runtime_hangs_up(void); /* each connection ends */
+void runtime_breaks_something(void); /* a container exits, a sandbox dies */
+void runtime_close(void);
+/* everything there is; false: one is still being made */
+bool runtime_each(void (*one)(enum ck_kind kind, const char *id, const char *name, bool alive));
+
+/* ---- kubelet.c ------------------------------------------------------------------------------- */
+
+struct pod;
+void kubelet_open(void);
+void kubelet_start(void);
+void kubelet_kill(void);
+bool kubelet_up(void);
+bool kubelet_turn(void);
+void kubelet_freeze(uint64_t until);
+void kubelet_add_pod(void);
+void kubelet_delete_pod(void);
+unsigned kubelet_pods(void); /* that are wanted */
+bool kubelet_content(char *why, size_t size); /* every wanted pod runs */
+/* is the object with this name part of a pod that is wanted? */
+bool kubelet_wants(enum ck_kind kind, const char *id);
+unsigned kubelet_ran(void); /* pods that ran at least once */
+void kubelet_close(void);
+
+/* ---- check.c --------------------------------------------------------------------------------- */
+
+void check_close(void);
+/* the runtime's own words: begin, refuse, create, fail, rollback, start, stop, exit, remove */
+void check_runtime(const char *verb, enum ck_kind kind, const char *id, const char *name,
+		   const char *sandbox_id);
+/* the kubelet's: it asks for the object of this name, for the same content */
+void check_asked(const char *slot, const char *name, const char *sandbox_id);
+void check_given(const char *id, const char *name);    /* and got this id */
+void check_ends(const char *id);     /* it is about to stop or remove this one */
+void check_runs(const char *id);     /* StartContainer succeeded, or it was listed running */
+void check_breaks(const char *id);   /* the world itself ends it */
+/* a whole list of this kind that began at @began */
+void check_listed(enum ck_kind kind, const struct ck_object *all, size_t n, uint64_t began);
+void check_unknown(const char *id); /* NOT_FOUND, says the answer to StartContainer */
+void check_end(void);
+void check_database(const char *state_dir); /* when crikeepd has ended after that */
+#endif
