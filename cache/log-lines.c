@@ -14,8 +14,8 @@
 
 const struct ck_cache_logger *ck_cache_logger;
 
-static void add_line(struct ck_cache *cache, enum ck_log_level level, const char *members,
-		     const char *fmt, va_list ap)
+static void CK_PRINTF(4, 0) add_line(struct ck_cache *cache, enum ck_log_level level,
+				     const char *members, const char *fmt, va_list ap)
 {
 	pthread_mutex_lock(&cache->lock);
 	/* lines for debugging leave room for those that matter */
