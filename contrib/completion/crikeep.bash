@@ -31,7 +31,7 @@ _crikeep_options() {
 		echo '--containers --create --deadline --give-up --hand-back --jitter --kubelet-restart-at --plot --pods' \
 			'--policy --restart-at --seed --slow --trace'
 		;;
-	exporter) echo '--listen --socket' ;;
+	exporter) echo '--listen --once --socket' ;;
 	esac
 	[ "$1" = help ] || echo '--state-dir --output --no-pager --help --usage'
 }

@@ -25,10 +25,11 @@
 #define CLIENT_IDLE    10u        /* seconds */
 #define CLIENT_MEMORY  ((size_t)16384) /* for one request */
 
-enum { OPT_LISTEN = 0x500, OPT_SOCKET };
+enum { OPT_LISTEN = 0x500, OPT_ONCE, OPT_SOCKET };
 
 struct arguments {
 	const char *listen, *socket;
+	bool once;
 };
 
 static const struct argp_option options[] = {
@@ -36,6 +37,7 @@ static const struct argp_option options[] = {
 	  "HOST:PORT or [HOST]:PORT, numbers only; without HOST, only this machine can connect "
 	  "(default: " LISTEN_DEFAULT ")",
 	  0 },
+	{ "once", OPT_ONCE, NULL, 0, "Print the metrics once instead of serving them", 0 },
 	{ "socket", OPT_SOCKET, "PATH", 0,
 	  "crikeepd's metrics socket (default: " CK_METRICS_SOCKET ")", 0 },
 	{ 0 },
@@ -47,6 +49,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case OPT_LISTEN:
 		args->listen = arg;
+		return 0;
+	case OPT_ONCE:
+		args->once = true;
 		return 0;
 	case OPT_SOCKET:
 		if (strlen(arg) == 0 || strlen(arg) >= sizeof(((struct sockaddr_un *)0)->sun_path))
@@ -186,6 +191,19 @@ static int listen_at(const char *listen_text, char *name, size_t size)
 	return CK_TAKE_FD(fd);
 }
 
+static int print_once(const struct arguments *args)
+{
+	struct ck_bytes text = { 0 };
+	struct ck_error err = { 0 };
+	int r = ck_daemon_metrics_fetch(args->socket, &text, &err);
+	if (r < 0)
+		ck_print_error("crikeepd at '%s': %s", args->socket, err.text);
+	else
+		fwrite(text.p, 1, text.len, stdout);
+	ck_bytes_free(&text);
+	return r < 0 ? CK_EXIT_TROUBLE : CK_EXIT_YES;
+}
+
 static int serve(struct arguments *args)
 {
 	char name[NI_MAXHOST + NI_MAXSERV + 4];
@@ -226,11 +244,12 @@ int ck_cmd_exporter(int argc, char **argv)
 		       "\v"
 		       "Examples:\n"
 		       "  crikeep exporter\n"
-		       "  crikeep exporter --listen 192.0.2.7:9750",
+		       "  crikeep exporter --listen 192.0.2.7:9750\n"
+		       "  crikeep exporter --once",
 		.children = ck_cli_children,
 	};
 	struct arguments args = { .listen = LISTEN_DEFAULT, .socket = CK_METRICS_SOCKET };
 	if (argp_parse(&argp, argc, argv, 0, NULL, &args))
 		return CK_EXIT_TROUBLE;
-	return serve(&args);
+	return args.once ? print_once(&args) : serve(&args);
 }

@@ -90,6 +90,11 @@ served() {
 		[ "$(tail -n 1 "$work/body")" = '# EOF' ]
 }
 check 'GET /metrics is the whole text' served
+once() {
+	"$crikeep" exporter --once --socket "$work/metrics.sock" >"$work/once" &&
+		diff <(sed 's/ [^ ]*$//' "$work/body") <(sed 's/ [^ ]*$//' "$work/once")
+}
+check '--once prints the same text' once
 runs() { is 200 /metrics && [ "$(value crikeepd_upstream_up)" = 1 ]; }
 check 'it is connected to the runtime' until_true runs
 process() {
@@ -242,6 +247,7 @@ for address in localhost:9750 127.0.0.1:65536 127.0.0.1: :: ::1:9750 1.2.3:x 127
 	'[::1]'; do
 	check "--listen $address is refused" refused --listen "$address"
 done
+check '--once is refused where nobody listens' refused --once --socket "$work/nobody.sock"
 check 'an address of another machine is refused' refused --listen 192.0.2.1:9750
 check 'a socket path that is too long is refused' refused --socket "/$(printf '%0120d' 0)"
 exit "$failed"
