@@ -11,7 +11,8 @@ mapfile -t c < <(find src cache hooks tests contrib -name '*.[ch]' ! -name '*.pb
 		sort)
 mapfile -t scripts < <({
 	find tests contrib .ci -name "*.sh"
-	ls autogen.sh tests/run contrib/quickstart .ci/run
+	ls autogen.sh tests/run contrib/quickstart contrib/deploy/crikeep-deploy .ci/run \
+		tests/prog/deploy/systemctl
 } 2>/dev/null | sort -u)
 mapfile -t go < <(find contrib tests -name '*.go' | sort)
 mapfile -t man < <(find man -name '*.[1-8]' 2>/dev/null | sort)

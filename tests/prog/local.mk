@@ -21,6 +21,9 @@ daemon_scripts = \
 	tests/prog/test-systemd.sh
 if DAEMON
 long_scripts += tests/prog/test-troubles.sh
+if !SANITIZERS # what is tested is a script
+long_scripts += tests/prog/test-deploy.sh
+endif
 endif
 
 # what test-cli.sh reads and makes databases with
@@ -29,5 +32,5 @@ test_programs += tests/prog/make-db tests/prog/plugin tests/prog/read-tree
 endif
 
 EXTRA_DIST += $(prog_scripts) $(daemon_scripts) tests/prog/database.sh tests/prog/prelude.sh
-EXTRA_DIST += tests/prog/test-troubles.sh
+EXTRA_DIST += tests/prog/deploy tests/prog/test-deploy.sh tests/prog/test-troubles.sh
 EXTRA_DIST += tests/prog/check-json.py tests/prog/dashboard.py tests/prog/golden
