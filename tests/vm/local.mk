@@ -4,4 +4,4 @@
 
 vm_scripts = tests/vm/test-node.sh
 
-EXTRA_DIST += $(vm_scripts) tests/vm/node.sh
+EXTRA_DIST += $(vm_scripts) tests/vm/deploy.sh tests/vm/node.sh

@@ -10,7 +10,7 @@
 # machine is never idle.
 #
 # A && B || C is meant; check calls functions.
-# shellcheck disable=SC2015,SC2317
+# shellcheck disable=SC1091,SC2015,SC2317
 set -u
 
 export LC_ALL=C.UTF-8 TZ=UTC DEBIAN_FRONTEND=noninteractive HOME=/root
@@ -426,6 +426,8 @@ often() {
 	mv "$work/yaml" /etc/crikeep/crikeep.yaml
 	systemctl start crikeepd.service
 }
+
+. /mnt/deploy.sh
 
 # ---- away ----------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@
 # from debootstrap, is made once, and stays in tests/vm of the build directory; each run boots a
 # snapshot of it. The packages come out of the tarball that `make dist` left in the build directory.
 #
-# usage: test-node.sh [SCENARIO...]   those of node.sh
+# usage: test-node.sh [SCENARIO...]   those of node.sh; deploy is that of deploy.sh
 #
 # The variables are of prelude.sh, and its check calls functions; the mirror's format is apt's.
 # shellcheck disable=SC1091,SC2016,SC2154,SC2317
@@ -93,12 +93,25 @@ make_packages() {
 }
 
 make_stage() {
-	mkdir "$work/stage" && cp -r "$own/packages" "$here/node.sh" "$lab/slow-runc.sh" \
-		"$work/stage/" && echo "${scenarios[*]}" >"$work/stage/scenarios" || return
+	mkdir "$work/stage" && cp -r "$own/packages" "$here/node.sh" "$here/deploy.sh" \
+		"$lab/slow-runc.sh" "$work/stage/" &&
+		echo "${scenarios[*]}" >"$work/stage/scenarios" || return
 	for p in pause busybox; do
 		"$lab/image.sh" "$work/stage/$p.tar" "docker.io/lab/$p:1" || return
 	done
-	disk "$work/stage" "$work/stage.img" 64M
+	case " ${scenarios[*]} " in
+	*' deploy '*) add_kubelet || return ;;
+	esac
+	disk "$work/stage" "$work/stage.img" $((64 + $(du -sm "$work/stage" | cut -f 1)))M
+}
+# a machine without Go, or without its modules, plays on without the kubelet
+add_kubelet() {
+	"$src/tests/real/tools.sh" "$build/tests/real/tools" kubelet
+	case $? in
+	0) strip -o "$work/stage/kubelet" "$build/tests/real/tools/kubelet" ;;
+	3) ;;
+	*) return 1 ;;
+	esac
 }
 
 kernel_options='root=/dev/vda rw console=ttyS0 systemd.journald.forward_to_console=1'
