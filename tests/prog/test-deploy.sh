@@ -313,7 +313,8 @@ picture >"$work/before"
 terminated() {
 	meanwhile pkill_own && put_back 'interrupted'
 }
-pkill_own() { kill -TERM "$(pgrep -f "^/bin/bash $deploy --root=$root enable")"; }
+# the oldest: the others are its own, and about to be other programs
+pkill_own() { kill -TERM "$(pgrep -o -f "^/bin/bash $deploy --root=$root enable")"; }
 check 'SIGTERM' terminated
 
 # ---- kill -9 at each step ------------------------------------------------------------------------
@@ -355,11 +356,15 @@ served() {
 	*unix:///run/crikeep/cri.sock*) [ "$(systemctl is-active crikeepd.service)" = active ] ;;
 	esac || { echo "killed at $1: the kubelet uses crikeepd, which is not there"; return 1; }
 }
-# cut_off VERB WHEN: at each step; then disable, or enable and disable, in turn
+# CK_TEST_SCALE=1000: at each step; 100: at each ninth, beginning elsewhere each time
+stride=$((900 / ${CK_TEST_SCALE:-100})) offset=0
+[ "$stride" -gt 0 ] || stride=1
+# cut_off VERB WHEN: at such steps; then disable, or enable and disable, in turn
 cut_off() {
-	local n=0
+	local n=$((offset % stride - stride + 1))
+	offset=$((offset + 2))
 	while :; do
-		n=$((n + 1))
+		n=$((n + stride))
 		[ "$1" = enable ] || deploy 0 enable --watch=0 || return
 		killed "$n" "$2" "$1" || break
 		served "$n" || return
@@ -373,7 +378,7 @@ cut_off() {
 }
 for when in before after; do
 	for verb in enable disable; do
-		check "$verb is killed at each step, $when it is done" cut_off $verb $when
+		check "$verb is killed at its steps, $when they are done" cut_off $verb $when
 		tail -n 1 "$work/said" | grep '^#'
 	done
 done
