@@ -227,7 +227,8 @@ static void a_thousand_removals_wait_for_a_creation_as_one(void **state)
 	hold(s);
 	ask(s, &first, "RemovePodSandbox", 0, "60S");
 	all_ask(s, call, "RemovePodSandbox", MANY);
-	assert_int_equal(world_metric(&s->w, "crikeepd_teardowns_joined_total"), MANY);
+	assert_int_equal(
+		world_metric(&s->w, "crikeepd_teardowns_joined_total{kind=\"sandbox\"}"), MANY);
 	let_go(s);
 	the_rest_hears(call, MANY, CK_GRPC_OK);
 	assert_int_equal(over(&first), CK_GRPC_OK);
