@@ -46,13 +46,15 @@ static_scripts = \
 	tests/prog/test-protocol.sh \
 	tests/prog/test-trust.sh
 
-# These need more than a compiler, make and cmocka. check-quick, which a newcomer runs, leaves them
-# out.
+# These need more than a compiler, make and cmocka, or minutes. check-quick, which a newcomer runs,
+# leaves them out.
 tool_scripts = \
 	tests/check-abi.sh \
 	tests/check-header.sh \
 	tests/check-style.sh \
 	tests/hosts/test-hosts.sh \
+	tests/prog/test-dashboard.sh \
+	tests/prog/test-deploy.sh \
 	tests/prog/test-manual.sh \
 	tests/prog/test-metrics.sh \
 	tests/prog/test-prometheus.sh \
