@@ -18,14 +18,14 @@ tarball=$(ls "$build"/crikeep-*.tar.gz)
 unset SOURCE_DATE_EPOCH MAKEFLAGS MFLAGS MAKELEVEL
 export DEB_BUILD_OPTIONS=nocheck
 
-one=$work/one other=$work/an/other/directory
+one=$work/one other=$work/an/other/directory temporary=$work/an/other/tmp
 # another user can read no more than what lies here
-cp "$src/contrib/package.sh" "$tarball" "$work/" && mkdir -p "$other" || exit 99
+cp "$src/contrib/package.sh" "$tarball" "$work/" && mkdir -p "$other" "$temporary" || exit 99
 chmod 755 "$work" "$work/package.sh" "$work/an" "$work/an/other"
 other_user=()
 if [ "$(id -u)" -eq 0 ]; then
 	other_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
-	chown 65534:65534 "$other"
+	chown 65534:65534 "$other" "$temporary"
 fi
 
 one() (
@@ -34,7 +34,7 @@ one() (
 ) >"$work/log" 2>&1
 other() ( # one processor, so -j1
 	umask 077
-	HOME=/nonexistent TZ=Pacific/Kiritimati LC_ALL=C LANG=de_DE.UTF-8 \
+	HOME=/nonexistent TMPDIR=$temporary TZ=Pacific/Kiritimati LC_ALL=C LANG=de_DE.UTF-8 \
 		"${other_user[@]}" taskset -c "$(first_cpu)" \
 		"$work/package.sh" deb "$work/${tarball##*/}" "$other"
 ) >"$work/log" 2>&1
