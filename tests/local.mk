@@ -54,7 +54,6 @@ tool_scripts = \
 	tests/check-style.sh \
 	tests/hosts/test-hosts.sh \
 	tests/prog/test-dashboard.sh \
-	tests/prog/test-deploy.sh \
 	tests/prog/test-manual.sh \
 	tests/prog/test-metrics.sh \
 	tests/prog/test-prometheus.sh \
@@ -138,7 +137,7 @@ check-local: check-TESTS
 if !CMOCKA
 # while the Makefile is read, so that nothing is compiled first
 cmocka_goals = bench check check-am check-one check-packages check-programs check-quick \
-	check-real check-valgrind check-vm coverage distcheck
+	check-deploy check-real check-valgrind check-vm coverage distcheck
 cmocka := $(if $(filter $(cmocka_goals),\
 	$(MAKECMDGOALS)),$(error make $(MAKECMDGOALS) needs cmocka. Install it \
 	(Debian: libcmocka-dev) and run configure again))
@@ -220,6 +219,11 @@ check-packages: dist
 	+@$(MAKE) $(AM_MAKEFLAGS) -s install DESTDIR=$(abs_builddir)/tests/packages/installed \
 		>/dev/null
 	+@CK_TEST_LIMIT=1800 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(package_scripts)' \
+		check_PROGRAMS= check_LTLIBRARIES=
+
+# it waits for seconds at each of its steps, and is not in check for that
+check-deploy: all
+	+@CK_TEST_LIMIT=3600 $(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/prog/test-deploy.sh \
 		check_PROGRAMS= check_LTLIBRARIES=
 
 check-vm: dist

@@ -584,8 +584,10 @@ int main(int argc, char **argv)
 	struct ck_error err = { 0 };
 	int code = EXIT_TROUBLE;
 	if (ck_conf_init(&m.daemon.conf, &err) < 0 ||
-	    ck_conf_args(&m.daemon.conf, argc, argv, ck_simulator_check, &args) < 0)
+	    ck_conf_args(&m.daemon.conf, argc, argv, ck_simulator_check, &args) < 0) {
+		ck_conf_fini(&m.daemon.conf);
 		return EXIT_USAGE;
+	}
 	/* by itself the threshold rises to the longest list, and that memory is never given back */
 	mallopt(M_MMAP_THRESHOLD, CK_MAP_FROM);
 	mallopt(M_TRIM_THRESHOLD, 2 * CK_MAP_FROM);

@@ -21,9 +21,6 @@ daemon_scripts = \
 	tests/prog/test-systemd.sh
 if DAEMON
 long_scripts += tests/prog/test-troubles.sh
-if !SANITIZERS # what is tested is a script
-long_scripts += tests/prog/test-deploy.sh
-endif
 endif
 
 # what test-cli.sh reads and makes databases with

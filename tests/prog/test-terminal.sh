@@ -150,7 +150,9 @@ check 'colours pass through the pager' colours_pass
 secure() { paged "$long" && begins && keys ! && until_shown 'not available'; }
 check 'less runs no other program' secure
 interrupted() {
-	paged "$long" && begins && keys C-c && keys G && until_shown "$last" &&
+	# all of it is in the pager
+	paged "$long" && begins && keys G && until_shown "$last" && keys g &&
+		until_gone "$last" && keys C-c && keys G && until_shown "$last" &&
 		lacks 'ended with' && keys q && until_shown 'ended with 130'
 }
 check '^C is for the pager, and then the end' interrupted
