@@ -12,6 +12,8 @@
 #include "src/base/mem.h"
 #include "tests/daemon/world.h"
 #include "tests/load/load.h"
+
+#define CK_TEST_SECONDS 240
 #include "tests/unit/harness.h"
 
 #define VALGRIND "/usr/bin/valgrind"
