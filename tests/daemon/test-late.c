@@ -171,19 +171,26 @@ static void say_goaway(struct cri_client *client)
 	assert_true(n > 0 && send(client->fd, bytes, (size_t)n, MSG_NOSIGNAL) == n);
 }
 
+/* @gone has asked for a container in @pod, and the answer is on its way */
+static void answer_unread(struct stage *s, struct cri_client *gone, struct cri_call *call,
+			  char pod[POD_ID])
+{
+	stage_start(s, "create.container=300ms", NULL);
+	assert_int_equal(pod_run(&s->kubelet, "pod", 0, "5S", pod), CK_GRPC_OK);
+	cri_open(gone, s->w.cri);
+	struct ck_bytes request = cri_create_request(pod, "pod", "main", 0);
+	cri_start(gone, call, "CreateContainer", &request, "20S");
+	world_until_logged(&s->w, "container ns/pod/main attempt 0: handed over", 10);
+}
+
 enum goodbye { CLOSES, GOAWAY_AND_CLOSES, GOAWAY_A_WHILE_BEFORE };
 
 static void answer_nobody_reads(struct stage *s, enum goodbye goodbye)
 {
 	struct cri_call call;
-	char pod[POD_ID], id[POD_ID];
-	stage_start(s, "create.container=300ms", NULL);
-	assert_int_equal(pod_run(&s->kubelet, "pod", 0, "5S", pod), CK_GRPC_OK);
 	struct cri_client gone;
-	cri_open(&gone, s->w.cri);
-	struct ck_bytes request = cri_create_request(pod, "pod", "main", 0);
-	cri_start(&gone, &call, "CreateContainer", &request, "20S");
-	world_until_logged(&s->w, "container ns/pod/main attempt 0: handed over", 10);
+	char pod[POD_ID], id[POD_ID];
+	answer_unread(s, &gone, &call, pod);
 	if (goodbye != CLOSES)
 		say_goaway(&gone);
 	if (goodbye == GOAWAY_A_WHILE_BEFORE) /* it has been read when this is answered */
@@ -217,15 +224,10 @@ static void an_answer_that_was_read_stays_given_though_the_client_pinged_and_clo
 	static const unsigned char ping[9 + 8] = { 0, 0, 8, 6 };
 	struct stage *s = *state;
 	struct cri_call call;
+	struct cri_client gone;
 	char pod[POD_ID], id[POD_ID];
 	int status;
-	stage_start(s, "create.container=300ms", NULL);
-	assert_int_equal(pod_run(&s->kubelet, "pod", 0, "5S", pod), CK_GRPC_OK);
-	struct cri_client gone;
-	cri_open(&gone, s->w.cri);
-	struct ck_bytes request = cri_create_request(pod, "pod", "main", 0);
-	cri_start(&gone, &call, "CreateContainer", &request, "20S");
-	world_until_logged(&s->w, "container ns/pod/main attempt 0: handed over", 10);
+	answer_unread(s, &gone, &call, pod);
 	assert_int_equal(pod_n(&s->kubelet), 1); /* so the answer is written */
 	assert_int_equal(kill(s->w.daemon, SIGSTOP), 0);
 	assert_int_equal(waitpid(s->w.daemon, &status, WUNTRACED), s->w.daemon);

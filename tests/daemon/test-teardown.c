@@ -193,16 +193,22 @@ static void callers_that_come_one_after_the_other_find_it_under_way(void **state
 		world_metric(&s->w, "crikeepd_teardowns_joined_total{kind=\"sandbox\"}"), 11);
 }
 
-static void a_removal_waits_for_a_creation_also_without_its_callers(void **state)
+/* the runtime is held while it makes another container in the pod */
+static void begin_creating(struct stage *s, struct cri_call *creates)
 {
 	static const char *const flags[] = { "--set", "cache.create_deadline=3s", NULL };
-	struct stage *s = *state;
-	struct cri_call creates, removes;
 	begin_with(s, "create=1s", flags);
 	struct ck_bytes request = cri_create_request(pod, "pod", "other", 0);
-	cri_start(&s->kubelet, &creates, "CreateContainer", &request, "60S");
+	cri_start(&s->kubelet, creates, "CreateContainer", &request, "60S");
 	world_until(&s->w, "begin container", 2, 20);
 	hold(s);
+}
+
+static void a_removal_waits_for_a_creation_also_without_its_callers(void **state)
+{
+	struct stage *s = *state;
+	struct cri_call creates, removes;
+	begin_creating(s, &creates);
 	ask(s, &removes, "RemovePodSandbox", 0, "60S");
 	ask_and_give_up(s, "RemovePodSandbox");
 	cri_cancel(&removes);
@@ -217,14 +223,9 @@ static void a_removal_waits_for_a_creation_also_without_its_callers(void **state
 static void a_thousand_removals_wait_for_a_creation_as_one(void **state)
 {
 	static struct cri_call call[MANY];
-	static const char *const flags[] = { "--set", "cache.create_deadline=3s", NULL };
 	struct stage *s = *state;
 	struct cri_call creates, first;
-	begin_with(s, "create=1s", flags);
-	struct ck_bytes request = cri_create_request(pod, "pod", "other", 0);
-	cri_start(&s->kubelet, &creates, "CreateContainer", &request, "60S");
-	world_until(&s->w, "begin container", 2, 20);
-	hold(s);
+	begin_creating(s, &creates);
 	ask(s, &first, "RemovePodSandbox", 0, "60S");
 	all_ask(s, call, "RemovePodSandbox", MANY);
 	assert_int_equal(
