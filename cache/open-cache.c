@@ -62,6 +62,7 @@ static int machine_make(struct ck_cache *cache, const struct ck_options *o)
 
 struct restoring {
 	struct ck_cache *cache;
+	struct ck_error *err;
 	size_t other_key; /* rows whose requests cannot be compared (K31) */
 };
 
@@ -73,7 +74,12 @@ static int restore_row(struct ck_row *row, void *userdata)
 	bool other_key = row->record.form && compared &&
 			 memcmp(row->record.key_id, cache->key.id, sizeof(cache->key.id));
 	restoring->other_key += other_key;
-	return ck_machine_restore(cache->machine, row, !strcmp(row->boot, cache->boot), other_key);
+	uint64_t id = row->id;
+	int r = ck_machine_restore(cache->machine, row, !strcmp(row->boot, cache->boot), other_key);
+	return r != -CK_EDAMAGED ? r
+				 : ck_fail(restoring->err, CK_EDAMAGED,
+					   "entry %llu has the key of another one",
+					   (unsigned long long)id);
 }
 
 /* What an earlier life left (K25). A damaged database is set aside; then the host's lists tell what
@@ -83,7 +89,7 @@ static int restore(struct ck_cache *cache, const struct ck_options *options, str
 	struct ck_counters counters;
 	struct ck_error why = { 0 };
 	char name[512] = "";
-	struct restoring restoring = { .cache = cache };
+	struct restoring restoring = { .cache = cache, .err = &why };
 	int r = ck_store_load(cache->store, restore_row, &restoring, &why);
 	if (r >= 0)
 		r = ck_store_load_counters(cache->store, &cache->counted, &why);

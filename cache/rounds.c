@@ -62,18 +62,6 @@ void ck_cache_wake(struct ck_cache *cache)
 
 /* ---- writing a round ------------------------------------------------------------------------- */
 
-/*
- * No two rows may hold one key, at no time within the transaction either. So what frees a key is
- * written before what takes it: the rows that do not hold their key any more, then those that do,
- * and then the new ones.
- */
-enum pass { PASS_FREES, PASS_TAKES, PASS_NEW, PASSES };
-
-static enum pass pass_of(const struct ck_entry *e)
-{
-	return !e->has_row ? PASS_NEW : ck_machine_holds_key(e) ? PASS_TAKES : PASS_FREES;
-}
-
 static int write_entry(struct ck_cache *cache, struct ck_entry *e, struct ck_error *err)
 {
 	struct ck_store *store = cache->store;
@@ -104,14 +92,10 @@ static int write_entries(struct ck_cache *cache, bool counters, struct ck_error 
 	struct ck_store *store = cache->store;
 	size_t n;
 	int r = ck_store_begin(store, err);
-	for (int pass = 0; pass < PASSES; pass++) {
-		for (struct ck_entry *e = ck_machine_dirty(cache->machine); e && r >= 0;
-		     e = e->dirty_next) {
-			if ((int)pass_of(e) != pass)
-				continue;
-			snprintf(e->row.boot, sizeof(e->row.boot), "%s", cache->boot);
-			r = write_entry(cache, e, err);
-		}
+	for (struct ck_entry *e = ck_machine_dirty(cache->machine); e && r >= 0;
+	     e = e->dirty_next) {
+		snprintf(e->row.boot, sizeof(e->row.boot), "%s", cache->boot);
+		r = write_entry(cache, e, err);
 	}
 	const struct ck_history_event *history = ck_machine_history(cache->machine, &n);
 	for (size_t i = 0; i < n && r >= 0; i++) {

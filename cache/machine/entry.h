@@ -162,7 +162,7 @@ static inline bool ck_state_open(enum ck_state state)
 	return state == CK_STATE_CREATING || state == CK_STATE_UNKNOWN || state == CK_STATE_KEPT ||
 	       state == CK_STATE_COMMITTING;
 }
-/* no other entry of its key can be so: a condition of the schema's unique indexes */
+/* no other entry that the cache created, of the same key, can be so */
 static inline bool ck_state_is_current(enum ck_state state)
 {
 	return ck_state_open(state) || state == CK_STATE_COMMITTED;

@@ -420,15 +420,15 @@ int ck_machine_note_told(struct ck_machine *m, enum ck_kind kind, const char *id
  * happens */
 int ck_machine_evict(struct ck_machine *m, uint64_t row, bool release, char *ret_text, size_t size);
 /* takes over a row of an earlier life; @same_boot false: of an earlier boot (K25); @other_key: its
- * request cannot be compared (K31). -CK_ENOMEM */
+ * request cannot be compared (K31). -CK_ENOMEM; -CK_EDAMAGED: another row holds its key, and this
+ * machine is of no use any more */
 int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot, bool other_key);
 
 /* -- what a round leaves behind -- */
 
 /* the first entry whose row has to be written; the others follow through dirty_next */
 struct ck_entry *ck_machine_dirty(struct ck_machine *m);
-/* no other row may have its key: the condition of the schema's two unique indexes,
- * entry_container and entry_sandbox */
+/* no other entry that holds its key may have the same one */
 bool ck_machine_holds_key(const struct ck_entry *entry);
 const struct ck_history_event *ck_machine_history(struct ck_machine *m, size_t *ret_n);
 /* the dirty rows are in the database or, if not @written, are not: they stay dirty (K29, K32) */

@@ -92,11 +92,23 @@ static bool stays(const struct ck_row *row, bool same_boot)
 			     ck_state_visible(row->state));
 }
 
+static bool key_is_held_twice(const struct ck_entry *e)
+{
+	const struct ck_entry *other = NULL;
+	if (ck_machine_holds_key(e))
+		do
+			other = ck_machine_same_key(e, other);
+		while (other && !ck_machine_holds_key(other));
+	return other;
+}
+
 int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot, bool other_key)
 {
 	struct ck_entry *e;
 	if (take_row(m, row, &e) < 0)
 		return -CK_ENOMEM;
+	if (key_is_held_twice(e))
+		return -CK_EDAMAGED;
 	take_times(m, e, same_boot);
 	if (!ck_searched(e))
 		e->row.searched = e->row.absent = 0;

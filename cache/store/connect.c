@@ -34,16 +34,14 @@ static int use_wal(sqlite3 *db, struct ck_error *err)
 					     : ck_fail(err, CK_EINVAL, "this SQLite has no WAL");
 }
 
-/* Also the ids of rows that are gone. */
+/* A new row gets no id that a history line names: of an entry that is gone. */
 int ck_store_read_counts(struct ck_store *store, sqlite3 *db, struct ck_error *err)
 {
 	int64_t id, used, seq;
 	int r = ck_sql_number(db, "SELECT ifnull(max(id), 0) FROM entry", &id, err);
 
 	if (r >= 0)
-		r = ck_sql_number(
-			db, "SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'entry'",
-			&used, err);
+		r = ck_sql_number(db, "SELECT ifnull(max(entry), 0) FROM history", &used, err);
 	if (r >= 0)
 		r = ck_sql_number(db, "SELECT ifnull(max(seq), 0) FROM history", &seq, err);
 	if (r < 0)
@@ -57,8 +55,7 @@ int ck_store_read_counts(struct ck_store *store, sqlite3 *db, struct ck_error *e
 	return 0;
 }
 
-/* The pages of the table that everything depends on, and of its indexes. Damage elsewhere shows
- * when it is read. */
+/* The pages of the table that everything depends on. Damage elsewhere shows when it is read. */
 int ck_store_check_pages(sqlite3 *db, struct ck_error *err)
 {
 	char text[CK_ERROR_TEXT];

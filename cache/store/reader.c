@@ -161,16 +161,19 @@ static const struct {
 	  "fingerprint %s: the entry is missing" },
 	{ "SELECT count(*) FROM history HAVING count(*) > 100000 + 16",
 	  "the history has %s lines" },
-	{ "SELECT count(*) FROM entry NOT INDEXED WHERE kind = 1 AND state IN (1, 2, 3, 4, 7) "
+	{ "SELECT count(*) FROM entry WHERE kind = 1 AND state IN (1, 2, 3, 4, 7) "
 	  "AND origin = 1"
 	  " GROUP BY uid, name, namespace, attempt HAVING count(*) > 1",
 	  "%s entries have the key of one sandbox" },
-	{ "SELECT count(*) FROM entry NOT INDEXED WHERE kind = 2 AND state IN (1, 2, 3, 4, 7) "
+	{ "SELECT count(*) FROM entry WHERE kind = 2 AND state IN (1, 2, 3, 4, 7) "
 	  "AND origin = 1"
 	  " GROUP BY sandbox, container, attempt HAVING count(*) > 1",
 	  "%s entries have the key of one container" },
 };
 _Static_assert(CK_HISTORY_ROWS == 100000, "the question about the history says it as a number");
+_Static_assert(CK_STATE_CREATING == 1 && CK_STATE_KEPT == 2 && CK_STATE_COMMITTING == 3 &&
+		       CK_STATE_COMMITTED == 4 && CK_STATE_UNKNOWN == 7,
+	       "the questions about keys say these as numbers");
 
 struct answer {
 	struct report *report;

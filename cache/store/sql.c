@@ -164,8 +164,9 @@ int ck_sql_open(const char *path, int flags, sqlite3 **ret_db, struct ck_error *
 
 /* ---- the schema ------------------------------------------------------------------------------ */
 
-/* What sqlite_schema contains in version CK_SCHEMA_VERSION, sorted by name, beside SQLite's own
- * tables: sqlite_sequence, and the statistics that any ANALYZE makes. */
+/* What sqlite_schema contains in version CK_SCHEMA_VERSION, sorted by name, beside the statistics
+ * that any ANALYZE makes. No index: each would be a page more in every transaction, and memory
+ * holds what is needed to find an entry. */
 static const struct object {
 	const char *name, *sql;
 } schema[] = {
@@ -174,8 +175,7 @@ static const struct object {
 		     "  value INTEGER NOT NULL CHECK (value >= 0)\n"
 		     ") STRICT, WITHOUT ROWID" },
 	{ "entry", "CREATE TABLE entry (\n"
-		   "  id         INTEGER PRIMARY KEY AUTOINCREMENT, -- never used twice: history "
-		   "lines name it\n"
+		   "  id         INTEGER PRIMARY KEY, -- not one that a history line names\n"
 		   "  kind       INTEGER NOT NULL CHECK (kind IN (1, 2)),\n"
 		   "  attempt    INTEGER NOT NULL CHECK (attempt BETWEEN 0 AND 4294967295),\n"
 		   "  namespace  TEXT NOT NULL,\n"
@@ -215,15 +215,6 @@ static const struct object {
 		   "  asked      INTEGER NOT NULL CHECK (asked >= 0), -- for it, last\n"
 		   "  start      INTEGER NOT NULL CHECK (start BETWEEN 0 AND 3) -- of a container\n"
 		   ") STRICT" },
-	/* one row per key, except for rows that are being destroyed, have ended, or were not
-	 * created by the cache. Not "state IN (...)": for each row and index SQLite would make a
-	 * temporary tree of the list */
-	{ "entry_container",
-	  "CREATE UNIQUE INDEX entry_container ON entry (sandbox, container, attempt)\n"
-	  "  WHERE kind = 2 AND (state <= 4 OR state = 7) AND origin = 1" },
-	{ "entry_sandbox",
-	  "CREATE UNIQUE INDEX entry_sandbox ON entry (uid, name, namespace, attempt)\n"
-	  "  WHERE kind = 1 AND (state <= 4 OR state = 7) AND origin = 1" },
 	{ "fingerprint", "CREATE TABLE fingerprint (\n"
 			 "  entry  INTEGER PRIMARY KEY,\n"
 			 "  leaves BLOB NOT NULL\n"
@@ -247,11 +238,9 @@ static const struct object {
 	  ") STRICT" },
 };
 
-_Static_assert(CK_STATE_CREATING == 1 && CK_STATE_KEPT == 2 && CK_STATE_COMMITTING == 3 &&
-		       CK_STATE_COMMITTED == 4 && CK_STATE_UNKNOWN == 7 && CK_STATE_MAX == 8 &&
-		       CK_ORIGIN_CACHE == 1,
+_Static_assert(CK_STATE_MAX == 8 && CK_ORIGIN_CACHE == 1 && CK_ORIGIN_RUNTIME == 2 &&
+		       CK_SANDBOX == 1 && CK_CONTAINER == 2,
 	       "the schema says these as numbers");
-_Static_assert(CK_SANDBOX == 1 && CK_CONTAINER == 2, "the schema says these as numbers");
 _Static_assert(CK_KEY_ID_BYTES == 8 && CK_SALT_BYTES == 16 && CK_ROOT_BYTES == 32 &&
 		       CK_DIGEST_BYTES == 16,
 	       "the schema says these as numbers");

@@ -5,8 +5,7 @@
 #include "cache/machine/machine-int.h"
 #include "tests/model/check-machine.h"
 
-/* Could the database hold the row of @e next to the others? Its unique indexes do not ask whether a
- * container is of the same pod, so all entries are looked at. */
+/* A key does not say whether a container is of the same pod, so all entries are looked at. */
 static bool is_unique(const struct ck_machine *m, const struct ck_entry *e)
 {
 	for (const struct ck_entry *o = m->by_row; o; o = o->by_row.next)

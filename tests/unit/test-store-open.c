@@ -317,24 +317,20 @@ static void what_is_not_our_schema_is_set_aside(void **state)
 		"PRAGMA user_version = 3", /* of no release */
 		"PRAGMA user_version = -5",
 		"DROP TABLE history",
-		"DROP INDEX entry_sandbox",
+		"CREATE INDEX more ON entry (uid)",
 		"ALTER TABLE entry DROP COLUMN due",
 		"ALTER TABLE entry ADD COLUMN more TEXT",
 		"DROP TABLE fingerprint; CREATE VIEW fingerprint AS SELECT 1 AS entry, x'00' AS "
 		"leaves",
 		"CREATE TRIGGER t AFTER INSERT ON entry BEGIN DELETE FROM history; END",
 		"CREATE TABLE more (x)",
-		"PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, '<= 4', "
-		"'<= 3')",
+		"PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, '1 AND 8', "
+		"'1 AND 9')",
 		"PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'garbage' WHERE name "
 		"= 'entry'",
 		"PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage = 1 WHERE name = "
 		"'entry'",
-		"PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = "
-		"'sqlite_sequence'",
-		"DELETE FROM sqlite_sequence; INSERT INTO sqlite_sequence VALUES ('entry', "
-		"9223372036854775807)",
-		"DELETE FROM sqlite_sequence; INSERT INTO sqlite_sequence VALUES ('entry', 'x')",
+		"UPDATE history SET entry = 9223372036854775807",
 	};
 	struct fixture *f = *state;
 

@@ -201,67 +201,6 @@ static void update_of_a_row_that_is_not_there_is_damage(void **state)
 	ck_row_fini(&row);
 }
 
-static void one_row_per_key_outside_eviction(void **state)
-{
-	struct fixture *f = *state;
-	struct ck_row first = row_make(f->store, "web", CK_STATE_KEPT);
-	struct ck_row second = row_make(f->store, "web", CK_STATE_CREATING);
-
-	assert_int_equal(insert(f, &first), 0);
-	assert_int_equal(insert(f, &second), -CK_ECONFLICT);
-	first.state = CK_STATE_EVICTING;
-	must(f, ck_store_begin(f->store, &f->err));
-	must(f, ck_store_update(f->store, &first, &f->err));
-	must(f, ck_store_insert(f->store, &second, &f->err));
-	must(f, ck_store_commit(f->store, &f->err));
-	load(f);
-	assert_int_equal(f->rows.n, 2);
-	ck_row_fini(&first);
-	ck_row_fini(&second);
-}
-
-static void ended_and_imported_rows_do_not_hold_their_key(void **state)
-{
-	struct fixture *f = *state;
-	struct ck_row ended = row_make(f->store, "web", CK_STATE_ENDED);
-	struct ck_row imported = row_make(f->store, "web", CK_STATE_COMMITTED);
-	struct ck_row row = row_make(f->store, "web", CK_STATE_CREATING);
-
-	imported.origin = CK_ORIGIN_RUNTIME;
-	assert_int_equal(insert(f, &ended), 0);
-	assert_int_equal(insert(f, &imported), 0);
-	assert_int_equal(insert(f, &row), 0);
-	ck_row_fini(&ended);
-	ck_row_fini(&imported);
-	ck_row_fini(&row);
-}
-
-static void a_container_s_slot_is_sandbox_and_name(void **state)
-{
-	struct fixture *f = *state;
-	struct ck_object object = { .size = sizeof(object),
-				    .kind = CK_CONTAINER,
-				    .pod_name = "web",
-				    .sandbox_id = "s1",
-				    .container_name = "c" };
-	struct ck_row a = row_make(f->store, "a", CK_STATE_CREATING),
-		      b = row_make(f->store, "b", CK_STATE_CREATING);
-
-	ck_key_free(a.key);
-	ck_key_free(b.key);
-	assert_int_equal(ck_key_from_object(&object, &a.key, NULL), 0);
-	object.pod_name = "other";
-	assert_int_equal(ck_key_from_object(&object, &b.key, NULL), 0);
-	assert_int_equal(insert(f, &a), 0);
-	assert_int_equal(insert(f, &b), -CK_ECONFLICT);
-	ck_key_free(b.key);
-	object.sandbox_id = "s2";
-	assert_int_equal(ck_key_from_object(&object, &b.key, NULL), 0);
-	assert_int_equal(insert(f, &b), 0);
-	ck_row_fini(&a);
-	ck_row_fini(&b);
-}
-
 static void a_failed_statement_takes_the_whole_round_back(void **state)
 {
 	struct fixture *f = *state;
@@ -299,6 +238,7 @@ static void a_row_that_breaks_a_constraint_is_left_out_alone(void **state)
 	struct ck_row second = row_make(f->store, "web", CK_STATE_CREATING);
 	struct ck_row other = row_make(f->store, "db", CK_STATE_KEPT);
 
+	second.key->kind = 3;
 	must(f, ck_store_begin(f->store, &f->err));
 	must(f, ck_store_insert(f->store, &first, &f->err));
 	assert_int_equal(ck_store_insert(f->store, &second, &f->err), -CK_ECONFLICT);
@@ -346,6 +286,7 @@ static void a_rolled_back_round_leaves_nothing(void **state)
 	ck_row_fini(&row);
 }
 
+/* of a row that is gone a line of history remains */
 static void ids_are_never_used_twice(void **state)
 {
 	struct fixture *f = *state;
@@ -354,6 +295,7 @@ static void ids_are_never_used_twice(void **state)
 
 	assert_int_equal(insert(f, &row), 0);
 	must(f, ck_store_begin(f->store, &f->err));
+	must(f, ck_store_note(f->store, &row, CK_WHAT_BEGUN, 0, 0, 5, 0, NULL, &f->err));
 	must(f, ck_store_delete(f->store, row.id, &f->err));
 	must(f, ck_store_commit(f->store, &f->err));
 	assert_int_equal(ck_store_digests(f->store, row.id, &loaded, &f->err), -CK_ENOTFOUND);
@@ -572,9 +514,6 @@ int main(void)
 		TEST(an_update_keeps_key_and_record),
 		TEST(an_empty_reply_is_a_reply),
 		TEST(update_of_a_row_that_is_not_there_is_damage),
-		TEST(one_row_per_key_outside_eviction),
-		TEST(ended_and_imported_rows_do_not_hold_their_key),
-		TEST(a_container_s_slot_is_sandbox_and_name),
 		TEST(a_failed_statement_takes_the_whole_round_back),
 		TEST(a_row_that_breaks_a_constraint_is_left_out_alone),
 		TEST(a_line_of_history_whose_number_is_taken_is_left_out),
