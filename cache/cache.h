@@ -161,6 +161,7 @@ struct ck_cache {
 	uint64_t due; /* the machine's next timer */
 	struct ck_log_line *log;
 	unsigned log_n, log_lost;
+	enum ck_log_level log_level; /* lines above it are not made; atomic */
 
 	/* the event loop; guarded by the lock */
 	bool has_loop; /* somebody runs it, or has asked for the descriptor */

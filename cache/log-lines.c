@@ -14,6 +14,11 @@
 
 const struct ck_cache_logger *ck_cache_logger;
 
+static bool is_wanted(const struct ck_cache *cache, enum ck_log_level level)
+{
+	return cache->host.log && level <= __atomic_load_n(&cache->log_level, __ATOMIC_RELAXED);
+}
+
 static void CK_PRINTF(4, 0) add_line(struct ck_cache *cache, enum ck_log_level level,
 				     const char *members, const char *fmt, va_list ap)
 {
@@ -34,7 +39,7 @@ static void CK_PRINTF(4, 0) add_line(struct ck_cache *cache, enum ck_log_level l
 void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *fmt, ...)
 {
 	va_list ap;
-	if (!cache->host.log)
+	if (!is_wanted(cache, level))
 		return;
 	va_start(ap, fmt);
 	add_line(cache, level, "", fmt, ap);
@@ -172,7 +177,7 @@ void ck_cache_log_event(struct ck_cache *cache, const struct ck_history_event *e
 	const char *detail = event->detail, *colon = detail[0] ? ": " : "";
 	char who[256], fields[FIELDS_MAX];
 	struct ck_log_about about;
-	if (!cache->host.log)
+	if (!is_wanted(cache, level_of(event)))
 		return;
 	ck_key_print(event->entry->row.key, who, sizeof(who));
 	find_about(event, &about);

@@ -137,6 +137,7 @@ static struct ck_cache *cache_new(const struct ck_options *options)
 	cache->compare.mode = options->mode;
 	cache->compare.compare_sandbox_config = options->compare_sandbox_config;
 	cache->due = cache->armed = CK_NEVER_DUE;
+	cache->log_level = CK_LOG_DEBUG;
 	pthread_mutex_init(&cache->lock, NULL);
 	pthread_cond_init(&cache->changed, NULL);
 	return cache;

@@ -90,6 +90,12 @@ int ck_cache_run_thread(struct ck_cache *cache, struct ck_error *err)
 	return ck_cache_in_child(cache) ? forked(err) : ck_event_loop_thread(cache, err);
 }
 
+void ck_cache_log_level(struct ck_cache *cache, enum ck_log_level level)
+{
+	if (cache)
+		__atomic_store_n(&cache->log_level, level, __ATOMIC_RELAXED);
+}
+
 int ck_cache_fd(struct ck_cache *cache)
 {
 	if (!cache)

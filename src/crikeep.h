@@ -394,6 +394,12 @@ int ck_cache_open(const struct ck_options *options, struct ck_cache **ret_cache,
  * Return: 0, -CK_EDEADLK, -CK_EFORK, -CK_ECLOSED. Since: 0.1
  */
 int ck_cache_close(struct ck_cache *cache, struct ck_error *err);
+/*
+ * ck_cache_log_level - make log lines up to @level only [CK_LOG_DEBUG]. A line that nobody reads
+ * costs time and wakes the event loop, and at CK_LOG_DEBUG each creation makes some. From any
+ * thread. Since: 0.1
+ */
+void ck_cache_log_level(struct ck_cache *cache, enum ck_log_level level);
 
 /*
  * Timers, jobs, hooks, callbacks and admin requests happen in an event loop. Run it with exactly

@@ -270,6 +270,7 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
 	} else {
 		ck_conf_reload(&m->daemon.conf, &fresh, cannot_change, NULL);
 		ck_log_level(m->daemon.conf.log_level);
+		ck_cache_log_level(m->daemon.cache, m->daemon.conf.log_level);
 		ck_log_format(m->daemon.conf.log_format);
 		ck_log(CK_LOG_INFO, "reloaded the configuration");
 	}
@@ -378,6 +379,7 @@ static int open_cache(struct ck_daemon_main *m, struct ck_error *err)
 	r = ck_cache_open(&options, &daemon->cache, err);
 	if (r < 0)
 		return r;
+	ck_cache_log_level(daemon->cache, conf->log_level);
 	r = sd_event_add_io(daemon->loop.event, &m->cache_source, ck_cache_fd(daemon->cache),
 			    EPOLLIN, cache_ready, daemon);
 	return r < 0 ? ck_fail_errno(err, CK_EIO, -r, "watch the cache") : 0;

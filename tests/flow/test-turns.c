@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The whole life of a turn, by waiting and by callback: what the caller hears, what the host is
  * asked, and what remains. */
+#include <poll.h>
 #include <string.h>
 
 #include "tests/flow/fixture.h"
@@ -295,6 +296,38 @@ static void lines_for_debugging_do_not_crowd_out_others(void **state)
 	assert_non_null(strstr(f->log, "a rescue"));
 	assert_non_null(strstr(f->log, "line 1\n"));
 	assert_null(strstr(f->log, "dropped"));
+}
+
+static bool loop_is_due(struct fixture *f)
+{
+	struct pollfd fd = { .fd = ck_cache_fd(f->cache), .events = POLLIN };
+	return poll(&fd, 1, 0) > 0;
+}
+
+static void a_line_above_the_level_wakes_nobody(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask quiet = fx_sandbox("quiet"), loud = fx_sandbox("loud"),
+		      late = fx_sandbox("late");
+	fx_open(f);
+	fx_settle(f);
+	f->log[0] = '\0';
+	for (int level = CK_LOG_INFO; level <= CK_LOG_DEBUG; level++) {
+		ck_cache_log_level(f->cache, (enum ck_log_level)level);
+		struct ck_turn *turn = fx_create(f, level == CK_LOG_INFO ? &quiet : &loud);
+		assert_int_equal(loop_is_due(f), level == CK_LOG_DEBUG);
+		ck_turn_free(turn);
+		fx_settle(f);
+		assert_int_equal(strstr(f->log, "creation begun") != NULL, level == CK_LOG_DEBUG);
+	}
+	ck_cache_log_level(f->cache, CK_LOG_INFO);
+	fx_keep(f, &late, "s2");
+	struct ck_turn *turn = fx_wait(f, &late);
+	fx_answered_with(f, turn, "s2");
+	ck_turn_free(turn);
+	fx_settle(f);
+	assert_non_null(strstr(f->log, "late, and handed over id=s2"));
+	ck_cache_log_level(NULL, CK_LOG_INFO);
 }
 
 static void what_changed_is_in_history_and_log(void **state) /* K11 */
@@ -1911,6 +1944,7 @@ int main(void)
 		BOTH(a_rescue_is_one_line),
 		BOTH(what_nobody_asks_for_again_is_one_line),
 		BOTH(lines_for_debugging_do_not_crowd_out_others),
+		ON_FIXTURE(a_line_above_the_level_wakes_nobody),
 		BOTH(what_changed_is_in_history_and_log),
 		ON_FIXTURE(why_a_destroy_failed_is_in_history_and_log),
 		ON_FIXTURE(why_nothing_was_destroyed_is_in_the_history),

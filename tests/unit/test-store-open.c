@@ -324,8 +324,8 @@ static void what_is_not_our_schema_is_set_aside(void **state)
 		"leaves",
 		"CREATE TRIGGER t AFTER INSERT ON entry BEGIN DELETE FROM history; END",
 		"CREATE TABLE more (x)",
-		"PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, '1 AND 8', "
-		"'1 AND 9')",
+		"PRAGMA writable_schema = ON; "
+		"UPDATE sqlite_schema SET sql = replace(sql, '1 AND 8', '1 AND 9')",
 		"PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'garbage' WHERE name "
 		"= 'entry'",
 		"PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage = 1 WHERE name = "

@@ -64,8 +64,9 @@ type Cache struct {
 	fd     *os.File      // a duplicate of ck_cache_fd()
 	looped chan struct{} // closed when the event loop has ended
 
-	logs   *queue[logLine]
-	events *queue[Entry] // for CommitWatcher
+	logs     *queue[logLine]
+	logLevel atomic.Int32  // as C knows it
+	events   *queue[Entry] // for CommitWatcher
 }
 
 var _ io.Closer = (*Cache)(nil)

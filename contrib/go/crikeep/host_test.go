@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -362,5 +363,31 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 	})
 	if files == 0 {
 		t.Error("no file was looked at")
+	}
+}
+
+// a Logger may change its level at any time, and C makes no line that it drops
+func TestLogLevel(t *testing.T) {
+	w := newWorld(t)
+	var level slog.LevelVar
+	w.o.Logger = slog.New(slog.NewTextHandler(&w.logs, &slog.HandlerOptions{Level: &level}))
+	c := w.open()
+	lines := func(pod string) int {
+		a := ask{pod: pod}
+		must[Reply](t)(c.Do(background, a.request(), w.maker(a)))
+		return int(c.logLevel.Load())
+	}
+	quiet := lines("quiet")
+	level.Set(slog.LevelDebug)
+	if loud := lines("loud"); loud <= quiet {
+		t.Errorf("C makes lines up to level %d, and for debugging up to level %d", quiet, loud)
+	}
+	w.logged("loud attempt 0: creation begun")
+	level.Set(slog.LevelInfo)
+	if again := lines("again"); again != quiet {
+		t.Errorf("C makes lines up to level %d again, not %d", again, quiet)
+	}
+	if strings.Contains(w.logs.String(), "quiet") || strings.Contains(w.logs.String(), "again") {
+		t.Error(w.logs.String())
 	}
 }

@@ -10,6 +10,7 @@ import "C"
 import (
 	"context"
 	"io"
+	"log/slog"
 	"runtime/cgo"
 	"sync"
 	"sync/atomic"
@@ -88,8 +89,15 @@ func (c *Cache) Begin(ctx context.Context, r Request) (*Turn, error) {
 }
 
 func (c *Cache) begin(f func(t *Turn, cerr *C.struct_ck_error) C.int) (*Turn, error) {
+	level := int32(C.CK_LOG_INFO)
+	if c.logger.Enabled(context.Background(), slog.LevelDebug) {
+		level = int32(C.CK_LOG_DEBUG)
+	}
 	if err := c.enter(); err != nil {
 		return nil, err
+	}
+	if c.logLevel.Swap(level) != level { // a Logger may change its level at any time
+		C.ck_cache_log_level(c.c, uint32(level))
 	}
 	t := c.newTurn()
 	cerr := newError()
