@@ -531,6 +531,11 @@ int ck_nri_start_impl(struct ck_nri *nri, ck_nri_snapshot_fn *snapshot, void *so
 void ck_nri_stop_impl(struct ck_nri *nri);
 void ck_nri_close_impl(struct ck_nri *nri);
 int ck_nri_process_impl(struct ck_nri *nri);
+/* ck_nri_send_now - what has just begun is sent from this thread: to wake ck_nri_process() for it
+ * costs more than to send it. Where I/O is allowed, and not inside of ck_nri_process() */
+void ck_nri_send_now(struct ck_nri *nri);
+/* ck_nri_leave - ck_nri_unlock() that wakes ck_nri_process() only if it has something to do */
+void ck_nri_leave(struct ck_nri *nri);
 uint64_t ck_nri_timeout_impl(struct ck_nri *nri);
 int ck_nri_plugins_impl(struct ck_nri *nri,
 			int (*fn)(const struct ck_nri_plugin *plugin, void *userdata),

@@ -488,6 +488,23 @@ static void rearm(struct ck_nri *nri, uint64_t due)
 	nri->armed = due;
 }
 
+void ck_nri_send_now(struct ck_nri *nri)
+{
+	if (!nri->processing)
+		ck_dispatches_timers(nri, ck_nri_now(nri));
+}
+
+void ck_nri_leave(struct ck_nri *nri)
+{
+	uint64_t due = nri->processing || nri->signalled ? 0 : due_of(nri);
+	if (due <= ck_nri_now(nri)) {
+		ck_nri_unlock(nri);
+		return;
+	}
+	rearm(nri, due);
+	pthread_mutex_unlock(&nri->lock);
+}
+
 int ck_nri_process_impl(struct ck_nri *nri)
 {
 	pthread_mutex_lock(&nri->lock);

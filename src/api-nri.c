@@ -162,7 +162,7 @@ static int hooks_choose(const struct ck_told *entry, char *names, size_t size, v
 		return -CK_EFORK; /* a host without a cache may call it in a child */
 	ck_nri_lock(nri);
 	int r = ck_recipients_choose(nri, entry, names, size);
-	ck_nri_unlock(nri);
+	ck_nri_leave(nri);
 	return r;
 }
 
@@ -196,7 +196,8 @@ static void hooks_fire(struct ck_job *job, enum ck_hook_event event, const struc
 							? CK_NRI_POST_CREATE_CONTAINER
 							: 0,
 						fired, job, &err);
-	ck_nri_unlock(nri);
+	ck_nri_send_now(nri);
+	ck_nri_leave(nri);
 	if (r < 0)
 		ck_hook_done(job, NULL, event == CK_HOOK_RUN ? "plugins cannot be told" : NULL);
 }
@@ -206,7 +207,7 @@ static void hooks_cancel(uint64_t entry, void *userdata)
 	struct ck_nri *nri = userdata;
 	ck_nri_lock(nri);
 	ck_dispatch_cancel(nri, entry);
-	ck_nri_unlock(nri);
+	ck_nri_leave(nri);
 }
 
 static void hooks_released(const struct ck_told *entry, void *userdata)
@@ -216,7 +217,7 @@ static void hooks_released(const struct ck_told *entry, void *userdata)
 		return;
 	ck_nri_lock(nri);
 	ck_recipients_released(nri, entry);
-	ck_nri_unlock(nri);
+	ck_nri_leave(nri);
 }
 
 int ck_nri_hooks(struct ck_nri *nri, struct ck_hooks *ret_hooks)
@@ -313,7 +314,8 @@ int ck_nri_send(struct ck_nri *nri, const struct ck_nri_call *call, ck_nri_cb *c
 	int r = nri->closed             ? ck_fail(err, CK_ECLOSED, "it is closing")
 		: ends && cache_of(nri) ? send_end(nri, call, cb, userdata, err)
 					: ck_dispatch_begin(nri, call, NULL, 0, cb, userdata, err);
-	ck_nri_unlock(nri);
+	ck_nri_send_now(nri);
+	ck_nri_leave(nri);
 	return r;
 }
 
@@ -333,7 +335,7 @@ int ck_nri_adjusting(struct ck_nri *nri, char *name, size_t size)
 		r = 1;
 		break;
 	}
-	ck_nri_unlock(nri);
+	ck_nri_leave(nri);
 	return r;
 }
 
@@ -349,7 +351,7 @@ int ck_nri_listens(struct ck_nri *nri, enum ck_nri_event event, enum ck_kind kin
 	     recipient && !r; recipient = recipient->next)
 		r = ck_recipient_needs(event, recipient) && ck_plugin_joined(recipient->plugin) &&
 		    ck_plugin_wants(recipient->plugin, event);
-	ck_nri_unlock(nri);
+	ck_nri_leave(nri);
 	return r;
 }
 

@@ -2,6 +2,7 @@
 /* How events go round: who hears of what, in which order, how long is waited for whom, and what
  * plugins ask for meanwhile. */
 #define CK_TEST_SECONDS 120
+#include <poll.h>
 #include <string.h>
 
 #include "tests/flow/nri-world.h"
@@ -854,10 +855,37 @@ static void odd_calls_are_refused(void **state)
 	finish(w);
 }
 
+static bool is_due(struct nw *w)
+{
+	struct pollfd fd = { .fd = ck_nri_fd(w->nri), .events = POLLIN };
+	return poll(&fd, 1, 0) > 0;
+}
+
+/* a host asks for each call of a kubelet whether plugins listen */
+static void a_question_wakes_nobody(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	char name[64];
+	nw_ready(w, "10-net");
+	nw_run(w, "s1");
+	nw_pod(w, "s2");
+	nw_settle(w);
+	assert_false(is_due(w));
+	assert_int_equal(ck_nri_listens(w->nri, CK_NRI_STOP_POD_SANDBOX, CK_SANDBOX, "s1"), 1);
+	assert_int_equal(ck_nri_adjusting(w->nri, name, sizeof(name)), 0);
+	assert_int_equal(nw_choose(w, "s2", NULL, 0), 0);
+	assert_false(is_due(w));
+	nw_send(w, CK_NRI_REMOVE_POD_SANDBOX, "s1", NULL); /* the host is to describe it */
+	assert_true(is_due(w));
+	nw_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(plugins_are_told_by_index_one_after_the_other),
+		cmocka_unit_test(a_question_wakes_nobody),
 		cmocka_unit_test(plugins_of_one_index_are_all_told),
 		cmocka_unit_test(choose_names_those_who_will_be_told),
 		cmocka_unit_test(who_has_not_subscribed_is_not_asked),

@@ -281,20 +281,33 @@ static void without_any_memory_it_waits(void **state)
 static void a_send_that_failed_chose_nobody(void **state)
 {
 	(void)state;
-	int r = -1;
-	for (unsigned n = 1; r < 0; n++) {
+	bool hit = true;
+	for (unsigned n = 1; hit; n++) {
+		struct nw_sent sent;
 		struct nw *w = nw_started();
 		struct plugin *p = nw_ready(w, "10-net"), *q = nw_ready(w, "20-cpu");
 		nw_pod(w, "s1");
 		struct ck_nri_call run = nw_call_of(w, CK_NRI_RUN_POD_SANDBOX, "s1");
 		ck_fault_arm(CK_FAULT_ALLOC, n, false);
-		r = nw_send_call(w, &run, NULL);
+		int r = nw_send_call(w, &run, &sent);
+		hit = ck_fault_hit();
 		ck_fault_arm(0, 0, false);
 		if (r < 0)
-			assert_int_equal(nw_send_call(w, &run, NULL), 0);
+			assert_int_equal(nw_send_call(w, &run, &sent), 0);
+		nw_advance(w, 5 * S); /* what needs memory is tried again */
+		assert_int_equal(sent.ended, 1);
+		/* refused is what has begun, and then could not be sent */
+		assert_true(!sent.refusal[0] || (hit && r == 0));
+		unsigned told = sent.refusal[0] ? 0 : 1;
+		assert_in_range(plugin_count(p, CK_NRI_RUN_POD_SANDBOX, "s1"), told, 1);
+		assert_in_range(plugin_count(q, CK_NRI_RUN_POD_SANDBOX, "s1"), told, 1);
+		nw_send(w, CK_NRI_REMOVE_POD_SANDBOX, "s1", NULL);
 		nw_settle(w);
-		assert_int_equal(plugin_count(p, CK_NRI_RUN_POD_SANDBOX, "s1"), 1);
-		assert_int_equal(plugin_count(q, CK_NRI_RUN_POD_SANDBOX, "s1"), 1);
+		assert_int_equal(plugin_count(p, CK_NRI_REMOVE_POD_SANDBOX, "s1"),
+				 plugin_count(p, CK_NRI_RUN_POD_SANDBOX, "s1"));
+		assert_int_equal(plugin_count(q, CK_NRI_REMOVE_POD_SANDBOX, "s1"),
+				 plugin_count(q, CK_NRI_RUN_POD_SANDBOX, "s1"));
+		nw_sent_free(&sent);
 		nw_free(w);
 	}
 }
