@@ -123,6 +123,9 @@
 #define CK_ACCEPT_PAUSE    (100 * CK_NS_PER_MS)
 /* between SIGTERM and the end: a list that is under way is answered */
 #define CK_STOP_SETTLE     (100 * CK_NS_PER_MS)
+/* shadow: true: creates that were cut off and are remembered, to know one that comes again: four
+ * for each pod of a full node. They are compared one by one */
+#define CK_SHADOWS_MAX     2048u
 /* connections of earlier lives that are kept open: systemd ends a loop of quick failures after
  * three, and slower lives decide what earlier ones left. FileDescriptorStoreMax= of the unit is
  * larger by those of one life */

@@ -110,6 +110,7 @@ static void up_headers(struct ck_h2_stream *stream, const struct ck_h2_header *h
 	call->begun = true;
 	if (!has_status)
 		return;
+	ck_shadow_answered(call, grpc);
 	ck_h2_stream_forget(
 		CK_TAKE(call->stream)); /* first: the stream may end while it is written */
 	if (grpc == CK_GRPC_OK && call->pass.objects) {
@@ -135,7 +136,8 @@ static void up_closed(struct ck_h2_stream *stream, uint32_t error, void *userdat
 	(void)stream;
 	call->pass.stream = NULL;
 	if ((error == CK_H2_CANCEL && ck_call_left(call) == 0) ||
-	    (error == CK_H2_REFUSED_STREAM && !call->begun)) {
+	    (error == CK_H2_REFUSED_STREAM && !call->begun) ||
+	    (call->daemon->conf.shadow && error != CK_H2_CANCEL)) {
 		/* The runtime's own timer; or the call was not begun, and then grpc-go may
 		 * send it again. */
 		ck_h2_stream_reset(CK_TAKE(call->stream), error);
@@ -489,12 +491,29 @@ void ck_pass_advance(struct ck_client_process *process)
 
 /* ---- sending the request --------------------------------------------------------------------- */
 
+/* Only with shadow: true is such a call passed on. The connection of creates outlasts this process,
+ * which then undoes nothing by its end. */
+static bool makes(const struct ck_call *call)
+{
+	return call->method &&
+	       (call->method->class == CK_CRI_CREATE || call->method->class == CK_CRI_START);
+}
+
+void ck_pass_end(struct ck_call *call)
+{
+	if (call->pass.stream && call->daemon->stopping && makes(call))
+		ck_h2_stream_forget(call->pass.stream);
+	else if (call->pass.stream)
+		ck_h2_stream_reset(call->pass.stream, CK_H2_CANCEL);
+}
+
 static bool open_up(struct ck_call *call, const struct ck_h2_header *headers, size_t n)
 {
 	struct ck_error err = { 0 };
 	const struct ck_h2_handler *handler = call->view ? &filtered : &as_it_comes;
-	int r = ck_upstream_open(call->daemon->upstream, CK_LANE_PASS, headers, n, handler, call,
-				 &call->pass.stream, &err);
+	int r = ck_upstream_open(call->daemon->upstream,
+				 makes(call) ? CK_LANE_CREATE : CK_LANE_PASS, headers, n, handler,
+				 call, &call->pass.stream, &err);
 	if (r >= 0)
 		return true;
 	ck_call_answer_error(call, &err);

@@ -8,6 +8,7 @@
  *
  *   call-pass.c        passed on to the runtime; its answer is passed back, as it is or filtered
  *   call-create.c      RunPodSandbox, CreateContainer
+ *   call-shadow.c      counts these two; with shadow: true every call is passed on
  *   call-lifecycle.c   StartContainer, Stop..., Remove...: what comes first
  *   call-start.c       StartContainer
  *   nri-call-steps.c   Stop..., Remove...; and Update..., if NRI plugins are to be told
@@ -41,7 +42,9 @@ struct ck_peer {
 	} of_process;
 	unsigned calls; /* under way */
 	size_t held;   /* bytes of its calls: headers, incomplete messages, unsent requests */
-	bool filtered; /* it is on the kubelet's socket, not on the one for node agents */
+	/* it is on the kubelet's socket, not on the one for node agents; with shadow: true nobody's
+	 * answers are filtered */
+	bool filtered;
 };
 
 struct ck_call;
@@ -90,6 +93,16 @@ struct ck_call_create {
 	uint64_t consulted;
 };
 
+/* call-shadow.c */
+struct ck_call_shadow {
+	struct ck_key *key;        /* what it creates; NULL: not known */
+	uint64_t begun_at;         /* when its request was complete; 0: it is not counted */
+	int grpc;                  /* the runtime's status, if it has answered */
+	bool whole, unread;        /* the copy of its request is complete; was given up */
+	bool again;                /* one for the same was cut off */
+	bool answered;
+};
+
 struct ck_joined;
 struct ck_call_join {                /* call-joined.c */
 	struct ck_call *prev, *next; /* that wait for the same end */
@@ -120,6 +133,7 @@ struct ck_call {
 	struct ck_loop_timer *timer;
 	struct ck_call_pass pass;
 	struct ck_call_create create;
+	struct ck_call_shadow shadow;
 	struct ck_call_join join;
 };
 
@@ -197,9 +211,22 @@ void ck_pass_leave(struct ck_call *call);
 void ck_pass_forget(struct ck_peer *client);
 /* ck_pass_advance - send what waits, as far as there are places. NULL is fine */
 void ck_pass_advance(struct ck_client_process *process);
+/* ck_pass_end - the call is freed: it is cancelled at the runtime, if it is still there */
+void ck_pass_end(struct ck_call *call);
 extern const struct ck_call_ops ck_pass_ops, ck_act_ops, ck_create_ops;
 /* ck_pass_sent - bytes for the client have left its queue */
 void ck_pass_sent(struct ck_call *call, size_t n);
+
+/* ---- call-shadow.c --------------------------------------------------------------------------- */
+
+/* These do nothing unless the call is a create, and shadow: true. Nothing that they do reaches the
+ * client or the runtime. */
+/* ck_shadow_data - bytes of a request that is passed on */
+void ck_shadow_data(struct ck_call *call, const unsigned char *bytes, size_t n);
+void ck_shadow_begin(struct ck_call *call); /* the request is complete */
+void ck_shadow_answered(struct ck_call *call, int grpc);
+void ck_shadow_end(struct ck_call *call); /* it is about to be freed */
+void ck_shadows_free(struct ck_daemon *daemon);
 
 /* ---- call-joined.c --------------------------------------------------------------------------- */
 

@@ -15,6 +15,7 @@
  *   serve.c               clients, and the request of a call
  *   call-pass.c           calls that are passed on
  *   call-create.c         creates, through the cache
+ *   call-shadow.c         creates, if they are only counted
  *   call-start.c          starts
  *   call-lifecycle.c      stop and remove
  *   call-events.c         GetContainerEvents; commit-events.c adds the events of commits
@@ -48,6 +49,7 @@ struct ck_plugging;
 struct ck_plugins;
 struct ck_client_process;
 struct ck_reconcile;
+struct ck_shadow;
 struct ck_starting;
 
 /* held-connections.c: those of earlier lives; all zero: none */
@@ -55,6 +57,7 @@ struct ck_held {
 	int fds[CK_HELD_MAX];
 	sd_event_source *sources[CK_HELD_MAX];
 	uint64_t since[CK_HELD_MAX]; /* when the life began that it is of; 0: not known */
+	bool shadow[CK_HELD_MAX]; /* that life had shadow: true, and recorded nothing */
 	unsigned n;
 	struct ck_loop_timer *timer;
 	uint64_t began; /* this life */
@@ -65,7 +68,7 @@ struct ck_daemon {
 	struct ck_loop loop;
 	struct ck_conf conf;
 	struct ck_metrics metrics;
-	struct ck_cache *cache;
+	struct ck_cache *cache; /* NULL with shadow: true, and so is all that needs it */
 	struct ck_upstream *upstream;
 	struct ck_held held;
 	struct ck_hosting *hosting; /* cache-host.c */
@@ -81,6 +84,8 @@ struct ck_daemon {
 	/* nri-call-steps.c: has the runtime UpdatePodSandboxResources? Unknown again when it has
 	 * been away */
 	enum { CK_POD_UPDATES_UNKNOWN, CK_POD_UPDATES_MISSING, CK_POD_UPDATES_THERE } pod_updates;
+	struct ck_shadow *shadows;      /* call-shadow.c: creates that were cut off */
+	unsigned shadows_n;
 	bool stopping;                  /* after SIGTERM: no new calls */
 	unsigned creating;              /* creates and starts at the runtime */
 	/* client-limits.c: that have connections, or calls that go on without them */

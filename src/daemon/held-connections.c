@@ -9,6 +9,9 @@
  * newer connection carries it, too. So a loop of crashes that leaves something behind each time
  * does not keep all connections open.
  *
+ * A life with shadow: true records nothing. Its connections are kept open for as long as a creation
+ * may take.
+ *
  * To end one is to shut it down, also for the service manager, which then forgets its duplicate. No
  * byte of it is parsed: lists and statuses tell the next life how everything ended.
  */
@@ -27,7 +30,8 @@
 #include "src/base/mem.h"
 #include "src/daemon/daemon.h"
 
-#define NAME "runtime-" /* and the time, in ns */
+#define NAME   "runtime-" /* and the time, in ns */
+#define SHADOW "shadow-"  /* the same, with shadow: true: nobody is told what it carries */
 
 static void forget(struct ck_held *held, unsigned i)
 {
@@ -37,12 +41,14 @@ static void forget(struct ck_held *held, unsigned i)
 	held->fds[i] = held->fds[held->n];
 	held->sources[i] = held->sources[held->n];
 	held->since[i] = held->since[held->n];
+	held->shadow[i] = held->shadow[held->n];
 }
 
 bool ck_held_passed(struct ck_daemon *daemon, int fd, const char *name)
 {
 	struct ck_held *held = &daemon->held;
-	if (strncmp(name, NAME, sizeof(NAME) - 1) != 0)
+	bool shadow = strncmp(name, SHADOW, sizeof(SHADOW) - 1) == 0;
+	if (!shadow && strncmp(name, NAME, sizeof(NAME) - 1) != 0)
 		return false;
 	if (held->n == CK_HELD_MAX) { /* a unit that stores more than ours does */
 		shutdown(fd, SHUT_RDWR);
@@ -51,7 +57,8 @@ bool ck_held_passed(struct ck_daemon *daemon, int fd, const char *name)
 	}
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	held->sources[held->n] = NULL;
-	held->since[held->n] = strtoull(name + sizeof(NAME) - 1, NULL, 10);
+	held->shadow[held->n] = shadow;
+	held->since[held->n] = strtoull(strchr(name, '-') + 1, NULL, 10);
 	held->fds[held->n++] = fd;
 	return true;
 }
@@ -88,7 +95,7 @@ static uint64_t undecided_since(struct ck_daemon *daemon)
 	struct ck_gauges gauges;
 	if (ck_loop_now() >= daemon->held.until)
 		return UINT64_MAX;
-	if (ck_gauges_read(daemon->cache, &gauges) < 0)
+	if (!daemon->cache || ck_gauges_read(daemon->cache, &gauges) < 0)
 		return 0;
 	return gauges.inherited_since ? gauges.inherited_since : UINT64_MAX;
 }
@@ -101,7 +108,8 @@ static void look(void *userdata)
 	uint64_t undecided = undecided_since(daemon);
 	unsigned ended = 0;
 	for (unsigned i = held->n; i-- > 0;) {
-		if (undecided < life_ended(held, i))
+		if (undecided < life_ended(held, i) ||
+		    (held->shadow[i] && ck_loop_now() < held->until))
 			continue;
 		shutdown(held->fds[i], SHUT_RDWR);
 		forget(held, i);
@@ -152,7 +160,8 @@ void ck_held_give(struct ck_daemon *daemon, int fd)
 		return;
 	}
 	char state[64];
-	snprintf(state, sizeof(state), "FDSTORE=1\nFDNAME=" NAME "%" PRIu64, daemon->held.began);
+	snprintf(state, sizeof(state), "FDSTORE=1\nFDNAME=%s%" PRIu64,
+		 daemon->conf.shadow ? SHADOW : NAME, daemon->held.began);
 	int r = sd_pid_notify_with_fds(0, 0, state, &fd, 1);
 	if (r < 0)
 		ck_log(CK_LOG_WARNING,

@@ -49,6 +49,7 @@ struct ck_daemon_main {
 	struct ck_simulator simulator;
 	struct ck_loop_timer *start_timer, *retry_timer, *stop_timer;
 	sd_event_source *signals[4], *cache_source;
+	int state_dir; /* of shadow: true; -1: none */
 	bool serving;
 	char last_trouble[CK_ERROR_TEXT]; /* why it does not serve yet */
 };
@@ -130,6 +131,10 @@ static void reconcile(void *userdata)
 {
 	struct ck_daemon_main *m = userdata;
 	struct ck_error err;
+	if (m->daemon.conf.shadow) { /* nothing is hidden, so nobody needs to know what exists */
+		reconciled(&m->daemon, NULL);
+		return;
+	}
 	if (ck_upstream_is_up(m->daemon.upstream) &&
 	    ck_reconcile_begin(&m->daemon, reconciled, &err) < 0)
 		reconciled(&m->daemon, &err);
@@ -270,7 +275,8 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
 	} else {
 		ck_conf_reload(&m->daemon.conf, &fresh, cannot_change, NULL);
 		ck_log_level(m->daemon.conf.log_level);
-		ck_cache_log_level(m->daemon.cache, m->daemon.conf.log_level);
+		if (m->daemon.cache)
+			ck_cache_log_level(m->daemon.cache, m->daemon.conf.log_level);
 		ck_log_format(m->daemon.conf.log_format);
 		ck_log(CK_LOG_INFO, "reloaded the configuration");
 	}
@@ -346,10 +352,22 @@ static int cache_ready(sd_event_source *source, int fd, uint32_t events, void *u
 
 static const struct ck_cache_logger logger = { ck_log_members, ck_log_with };
 
+/* Only the lock: what full use left in the database stays as it is. */
+static int own_state_dir(struct ck_daemon_main *m, struct ck_error *err)
+{
+	CK_AUTO_FREE char *path = NULL;
+	int r = ck_state_dir_open(m->daemon.conf.state_dir, true, &path, &m->state_dir, err);
+	return r < 0 ? r : ck_state_dir_own(m->state_dir, path, err);
+}
+
 static int open_cache(struct ck_daemon_main *m, struct ck_error *err)
 {
 	struct ck_daemon *daemon = &m->daemon;
 	const struct ck_conf *conf = &daemon->conf;
+	if (conf->shadow) {
+		ck_log(CK_LOG_INFO, "shadow: creations are only counted; nothing is kept");
+		return own_state_dir(m, err);
+	}
 	struct ck_host host;
 	struct ck_hooks hooks;
 	int r = ck_hosting_new(daemon, &host, err);
@@ -546,6 +564,7 @@ static void end(struct ck_daemon_main *m)
 		if (m->made[i])
 			unlink(paths[i]);
 	}
+	ck_shadows_free(daemon);
 	ck_metrics_server_free(m->metrics_server);
 	ck_reconcile_cancel(daemon);
 	ck_exits_free(daemon->exits);
@@ -573,6 +592,8 @@ static void end(struct ck_daemon_main *m)
 	if (daemon->loop.event)
 		ck_loop_fini(&daemon->loop);
 	ck_launcher_free(m->launcher);
+	if (m->state_dir >= 0)
+		close(m->state_dir);
 	if (m->simulator.fd >= 0)
 		close(m->simulator.fd);
 	ck_plugins_fini(&m->plugins);
@@ -581,7 +602,9 @@ static void end(struct ck_daemon_main *m)
 
 int main(int argc, char **argv)
 {
-	struct ck_daemon_main m = { .passed = { -1, -1, -1 }, .simulator.fd = -1 };
+	struct ck_daemon_main m = { .passed = { -1, -1, -1 },
+				    .state_dir = -1,
+				    .simulator.fd = -1 };
 	struct ck_args args = { 0 };
 	struct ck_error err = { 0 };
 	int code = EXIT_TROUBLE;

@@ -321,6 +321,21 @@ static void put_limits(struct text *text, const struct ck_metrics *m)
 		    limits[i].used);
 }
 
+static void put_shadow(struct text *text, const struct ck_metrics *m)
+{
+	bool shadow = m->daemon && m->daemon->conf.shadow;
+	put_one(text, "crikeepd_shadow", "gauge",
+		"1 while creations are only counted, and none is kept (shadow: true)", shadow);
+	if (!shadow)
+		return;
+	put_kinds(text, "crikeepd_shadow_cut_total", "counter",
+		  "Creations cut off by the end of their call, so that their work was lost",
+		  m->shadow_cut);
+	put_kinds(text, "crikeepd_shadow_saved_total", "counter",
+		  "Creations for what was cut off before: full use would have saved them",
+		  m->shadow_saved);
+}
+
 static void put_daemon(struct text *text, const struct ck_metrics *m)
 {
 	put_family(text, "crikeepd_build_info", "gauge", "Always 1; the version is the label");
@@ -363,6 +378,7 @@ static void put_daemon(struct text *text, const struct ck_metrics *m)
 	put_kinds(text, "crikeepd_teardowns_joined_total", "counter",
 		  "Stops and removals that joined an identical one under way", m->teardowns_joined);
 
+	put_shadow(text, m);
 	put_clients(text, m);
 	put_limits(text, m);
 	put_upstream(text, m);

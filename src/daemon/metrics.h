@@ -42,6 +42,8 @@ struct ck_metrics { /* zeroed; the files that do the work count here */
 	struct ck_histogram wait[3];
 	/* crikeepd_delivery_seconds{kind}: from the runtime's answer to its hand-over */
 	struct ck_histogram delivery[3];
+	/* with shadow: true: crikeepd_shadow_cut_total{kind}, crikeepd_shadow_saved_total{kind} */
+	uint64_t shadow_cut[3], shadow_saved[3];
 	/* crikeepd_starts_total: sent to the runtime; crikeepd_starts_joined_total */
 	uint64_t starts, starts_joined;
 	uint64_t teardowns_joined[3]; /* crikeepd_teardowns_joined_total{kind} */

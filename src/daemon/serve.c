@@ -59,10 +59,10 @@ void ck_call_detach(struct ck_call *call)
 void ck_call_free(struct ck_call *call)
 {
 	struct ck_peer *client = call->client;
+	ck_shadow_end(call);
 	if (call->stream)
 		ck_h2_stream_reset(call->stream, CK_H2_CANCEL);
-	if (call->pass.stream)
-		ck_h2_stream_reset(call->pass.stream, CK_H2_CANCEL);
+	ck_pass_end(call);
 	ck_unary_cancel(call->rpc);
 	ck_consult_drop(call->create.consult);
 	ck_turn_free(call->turn);
@@ -213,6 +213,7 @@ static void call_data(struct ck_h2_stream *stream, const unsigned char *bytes, s
 	struct ck_error err = { 0 };
 	size_t used, before = call->reader.message.len;
 	if (call->pass.stream) { /* passed on; the window grows when the bytes are written */
+		ck_shadow_data(call, bytes, n);
 		int r = ck_pass_more(call, bytes, n, &err);
 		if (r >= 0)
 			r = enough(client, &err);
@@ -257,6 +258,7 @@ static void call_end(struct ck_h2_stream *stream, void *userdata)
 	(void)stream;
 	if (call->pass.stream) {
 		ck_h2_stream_end(call->pass.stream);
+		ck_shadow_begin(call);
 	} else if (!call->whole) {
 		ck_call_answer(call, CK_GRPC_INVALID_ARGUMENT,
 			       "the request ended before its message was whole");
@@ -411,14 +413,14 @@ static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header 
 		refuse(call, CK_GRPC_RESOURCE_EXHAUSTED, err.text);
 		return;
 	}
-	if (!call->client->filtered && (!call->method || !call->method->read_only)) {
+	if (!call->client->listener->filtered && (!call->method || !call->method->read_only)) {
 		refuse(call, CK_GRPC_PERMISSION_DENIED, "this socket answers read-only calls only");
 		return;
 	}
 	call->ops = ops_of(call);
 	bool gathered =
 		call->client->filtered && call->method && call->method->class != CK_CRI_PASS;
-	if (!gathered && !ck_pass_must_wait(call)) {
+	if (!gathered && (daemon->conf.shadow || !ck_pass_must_wait(call))) {
 		ck_pass_begin(call, headers, n);
 		return;
 	}
@@ -523,7 +525,7 @@ static void accepted(int fd, void *userdata)
 	}
 	client->listener = listener;
 	client->daemon = daemon;
-	client->filtered = listener->filtered;
+	client->filtered = listener->filtered && !daemon->conf.shadow;
 	if (ck_connection_new(&daemon->loop, fd, CK_H2_SERVER, &client_owner, client, &client->conn,
 			      &err) < 0) {
 		ck_log(CK_LOG_ERROR, "a connection could not be served: %s", err.text);

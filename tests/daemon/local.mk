@@ -14,11 +14,13 @@ long_tests += \
 	tests/daemon/test-move \
 	tests/daemon/test-restart \
 	tests/daemon/test-service \
+	tests/daemon/test-shadow \
 	tests/daemon/test-start \
 	tests/daemon/test-teardown
 test_programs += tests/daemon/service-manager
 test_support += \
 	tests/daemon/pods.c tests/daemon/pods.h \
 	tests/daemon/stage.c tests/daemon/stage.h \
+	tests/daemon/tap.c tests/daemon/tap.h \
 	tests/daemon/world.c tests/daemon/world.h
 endif

@@ -162,6 +162,42 @@ static void restarted_while_creating_it_ends_at_once_and_the_sandbox_is_made_onc
 }
 
 /* The connection goes from life to life until what it carries is decided. */
+static void configure(const struct world *w, const char *text)
+{
+	FILE *file = fopen(w->config, "we");
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* Its answer is lost, as that of any call; the kubelet finds the sandbox in its list. */
+static void with_shadow_a_restart_undoes_nothing_whatever_comes_next(void **state)
+{
+	struct service *sv = *state;
+	struct stage *s = &sv->s;
+	struct cri_call call;
+	configure(&s->w, "shadow: true\n");
+	begin(sv, "create=4s,cancel=rollback");
+	for (unsigned n = 1; n <= 2; n++) {
+		struct ck_bytes request = cri_run_request(n == 1 ? "one" : "two", 0);
+		cri_start(&s->kubelet, &call, "RunPodSandbox", &request, "60S");
+		world_until(&s->w, "begin sandbox", n, 10);
+		if (n == 2)
+			configure(&s->w, "shadow: false\n");
+		kill(n == 1 ? main_pid(sv) : s->w.daemon, n == 1 ? SIGKILL : SIGUSR1);
+		served(sv);
+		cri_wait(&call);
+		assert_false(call.answered && call.status.code == CK_GRPC_OK);
+		cri_end(&call);
+		stage_leave(s);
+		meet(sv);
+		world_until(&s->w, "create sandbox", n, 20);
+		assert_int_equal(pod_n(&s->kubelet), n);
+	}
+	assert_int_equal(world_count(&s->w, "rollback sandbox"), 0);
+	assert_int_equal(world_count(&s->w, "begin sandbox"), 2);
+}
+
 static void killed_three_times_the_sandbox_is_made_once(void **state)
 {
 	struct service *sv = *state;
@@ -367,6 +403,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		SERVICE(killed_while_creating_the_sandbox_is_made_once),
 		SERVICE(restarted_while_creating_it_ends_at_once_and_the_sandbox_is_made_once),
+		SERVICE(with_shadow_a_restart_undoes_nothing_whatever_comes_next),
 		SERVICE(killed_three_times_the_sandbox_is_made_once),
 		SERVICE(killed_while_starting_the_container_is_started_once),
 		SERVICE(killed_with_nothing_under_way_it_ends_the_connection),

@@ -111,6 +111,7 @@ static const char every_key[] =
 	"metrics: unix:///run/m.sock\n"
 	"state_dir: /var/lib/crikeep\n"
 	"start_timeout: 1h30m\n"
+	"shadow: false\n"
 	"confine: false\n"
 	"cri_socket:\n"
 	"  mode: 0600\n"
@@ -273,6 +274,7 @@ static const struct {
 	  "F:1: nri.policies: 'a=error' is the second policy of this plugin" },
 	{ "nri: {policy: required}", "F:1: nri.policy: 'required' is not error, ignore or fail" },
 	{ "nri: {plugin_dir: x}", "F:1: nri.plugin_dir: 'x' is not an absolute path" },
+	{ "shadow: 1", "F:1: shadow: '1' is neither true nor false" },
 	{ "confine: yes", "F:1: confine: 'yes' is neither true nor false" },
 	{ "confine: True", "F:1: confine: 'True' is neither true nor false" },
 	{ "cri_socket:\n  allow_uids: [0,\n    010]",

@@ -186,6 +186,11 @@ static int check_errors(const struct check *check)
 			       "limits.client_memory",
 			       origin(check, name), name);
 	}
+	if (conf->shadow && conf->nri.enabled)
+		return ck_fail(check->err, CK_EINVAL,
+			       "%s: shadow: not with nri.enabled (%s): no plugin would be told of "
+			       "anything",
+			       origin(check, "shadow"), origin(check, "nri.enabled"));
 	static const char *const uids[] = { "cri_socket.allow_uids",
 					    "unfiltered_socket.allow_uids" };
 	for (size_t i = 0; i < CK_COUNT(uids); i++) {
@@ -230,6 +235,8 @@ int ck_conf_check(const struct ck_conf *conf, ck_conf_warn_cb *warn_fn, void *us
 		     "without nri.socket and nri.plugin_dir there can be no plugins");
 	if (!conf->nri.enabled && conf->nri.policies[0])
 		warn(&check, "nri.policies", "nri.enabled is false, so no plugin is required");
+	if (conf->shadow && !*conf->metrics)
+		warn(&check, "shadow", "nobody can read what is counted, because metrics is \"\"");
 	if (!conf->confine)
 		warn(&check, "confine", "the daemon keeps all its privileges");
 	return 0;

@@ -14,7 +14,7 @@
 #include "src/crikeep-nri.h"
 
 #define CK_CONF_PATH "/etc/crikeep/crikeep.yaml"
-#define CK_CONF_KEYS 45u
+#define CK_CONF_KEYS 46u
 
 struct ck_conf_nri { /* plugins: as in struct ck_nri_options, except for the paths */
 	bool enabled;
@@ -68,6 +68,7 @@ struct ck_conf {
 	size_t client_memory;   /* the most that is held for one client */
 	unsigned connections, process_connections; /* of clients: in all, of one process */
 	unsigned process_calls;                    /* of one process, under way */
+	bool shadow;            /* only count what would be saved */
 	bool confine;           /* drop capabilities, seccomp, Landlock */
 	enum ck_log_level log_level;
 	enum ck_log_target log_target;

@@ -81,6 +81,8 @@ const struct ck_conf_key ck_conf_keys[] = {
 	  .help = "directory of the database" },
 	{ "start_timeout", SPAN(start_timeout, CK_START_TIMEOUT, 0), .reload = true,
 	  .help = "how long the runtime may take to answer at the start" },
+	{ "shadow", BOOL(shadow, 0), FLAG("shadow", NULL),
+	  .help = "only count the creations that would be saved: change, keep and hide nothing" },
 	{ "confine", BOOL(confine, 1),
 	  .help = "give up all privileges: capabilities, system calls, paths" },
 
