@@ -234,6 +234,23 @@ static void print_calls(const struct ck_health *health)
 			   health->refused, health->refused == 1 ? "" : "s");
 }
 
+/* "3 (2 sandboxes, 1 container)" */
+static char *count_text(const uint64_t counts[3])
+{
+	uint64_t sandboxes = counts[CK_SANDBOX], containers = counts[CK_CONTAINER];
+	return ck_text_format("%" PRIu64 " (%" PRIu64 " sandbox%s, %" PRIu64 " container%s)",
+			      sandboxes + containers, sandboxes, sandboxes == 1 ? "" : "es",
+			      containers, containers == 1 ? "" : "s");
+}
+
+static void print_shadow(const struct ck_health *health)
+{
+	CK_AUTO_FREE char *cut = count_text(health->cut), *saved = count_text(health->saved);
+	print_fact("Shadow", "it only counts, and keeps, hides and changes nothing");
+	print_fact("Cut off", "%s, because their call ended", cut);
+	print_fact("Saved", "%s, if it were not shadow", saved);
+}
+
 static const char *size_or(int64_t bytes, const char *none, char *buf)
 {
 	return bytes < 0 ? none : ck_text_size((uint64_t)bytes, buf);
@@ -328,6 +345,11 @@ static void print_people(const struct ck_health *health, const struct ck_problem
 	print_owner(health);
 	print_runtime(health);
 	print_calls(health);
+	if (health->shadow) {
+		print_shadow(health);
+		print_problems(problems);
+		return;
+	}
 	print_state_dir(health);
 	print_plugins(health);
 	print_entries(health);
@@ -342,6 +364,24 @@ static void put_size(struct json_object *object, const char *name, int64_t bytes
 	ck_tree_put(object, name, NULL);
 	if (bytes >= 0)
 		ck_tree_put_int(object, name, bytes);
+}
+
+static struct json_object *kinds_tree(const uint64_t counts[3])
+{
+	struct json_object *object = ck_tree_object();
+	ck_tree_put_count(object, "sandboxes", counts[CK_SANDBOX]);
+	ck_tree_put_count(object, "containers", counts[CK_CONTAINER]);
+	return object;
+}
+
+static struct json_object *shadow_tree(const struct ck_health *health)
+{
+	if (!health->shadow)
+		return NULL;
+	struct json_object *object = ck_tree_object();
+	ck_tree_put(object, "cut_off", kinds_tree(health->cut));
+	ck_tree_put(object, "saved", kinds_tree(health->saved));
+	return object;
 }
 
 static struct json_object *owner_tree(const struct ck_health *health)
@@ -359,6 +399,7 @@ static struct json_object *owner_tree(const struct ck_health *health)
 	if (health->seen)
 		ck_tree_put_time(object, "started_at",
 				 ck_look_wall(&health->look, health->process.started));
+	ck_tree_put(object, "shadow", shadow_tree(health));
 	return object;
 }
 

@@ -90,6 +90,16 @@ static void look_at_owner(struct ck_health *health)
 		look_at_process(health);
 }
 
+static void read_kinds(const struct ck_bytes *text, const char *name, uint64_t ret_values[3])
+{
+	static const char *const kinds[] = { [CK_SANDBOX] = "sandbox",
+					     [CK_CONTAINER] = "container" };
+	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++) {
+		CK_AUTO_FREE char *series = ck_text_format("%s{kind=\"%s\"}", name, kinds[kind]);
+		ret_values[kind] = (uint64_t)ck_daemon_metrics_value(text, series);
+	}
+}
+
 static void read_metrics(struct ck_health *health, const struct ck_bytes *text)
 {
 	const char *version = ck_daemon_metrics_find(text, "crikeepd_build_info{version=\"");
@@ -105,6 +115,9 @@ static void read_metrics(struct ck_health *health, const struct ck_bytes *text)
 	/* an older crikeepd does not tell */
 	health->serving = !ck_daemon_metrics_find(text, "crikeepd_serving ") ||
 			  ck_daemon_metrics_value(text, "crikeepd_serving") > 0;
+	health->shadow = ck_daemon_metrics_value(text, "crikeepd_shadow") > 0;
+	read_kinds(text, "crikeepd_shadow_cut_total", health->cut);
+	read_kinds(text, "crikeepd_shadow_saved_total", health->saved);
 	health->refused =
 		(uint64_t)ck_daemon_metrics_value(text, "crikeepd_clients_refused_total");
 	health->connects =

@@ -301,6 +301,8 @@ void ck_problems_find(const struct ck_health *health, struct ck_problems *ret)
 	*ret = (struct ck_problems){ 0 };
 	judge_owner(health, ret);
 	judge_runtime(health, ret);
+	if (health->shadow)
+		return; /* the rest is about what is kept */
 	judge_database(health, ret);
 	judge_key(health, ret);
 	for (size_t i = 0; health->plugins && i < health->plugins->n; i++)

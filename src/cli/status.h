@@ -46,6 +46,9 @@ struct ck_health {
 	bool up;          /* connected to the runtime */
 	bool serving;     /* clients, because the runtime has told what exists */
 	uint64_t refused; /* connections of users who are not allowed */
+	/* it only counts: then the database is of earlier, and nothing is said of it */
+	bool shadow;
+	uint64_t cut[3], saved[3]; /* by kind: crikeepd_shadow_... */
 	uint64_t connects, failures, oldest_call; /* ns */
 	long wal_pid;
 

@@ -289,6 +289,23 @@ check 'the metrics of another crikeepd' others
 end daemon
 check 'a killed crikeepd' whats 1 owner_stopped
 
+start --runtime sim:create=1000s --shadow
+check 'one that only counts is well' wait_for 100 whats 0
+check 'and says so' says 'Shadow: it only counts' 0
+check 'with what it has counted' says 'Saved: 0 (0 sandboxes, 0 containers)' 0
+tried() { # by a client that gives up and repeats; the first one would have been needed
+	local cut
+	"$crikeep" drive --endpoint "unix://$work/cri.sock" --pod web --deadline 200ms \
+		--retry 100ms --give-up 2s >/dev/null 2>&1
+	run 0 status "${where[@]}" -o json || return
+	cut=$(tr -d ' \n' <"$work/out" | sed -n 's/.*"cut_off":{"sandboxes":\([0-9]*\),.*/\1/p')
+	[ "$cut" -ge 2 ] && says "Cut off: $cut ($cut sandboxes, 0 containers)" 0 &&
+		says "Saved: $((cut - 1)) (" 0
+}
+check 'and counts' tried
+end daemon
+rm -f "$work/cri.sock" "$work/metrics.sock"
+
 start --runtime sim:list=1000s
 check 'a runtime that does not tell what exists' wait_for 100 whats 1 runtime_untold
 check 'is no unreachable socket' says 'crikeepd does not serve anybody yet'
