@@ -161,6 +161,54 @@ changed_unit() {
 }
 check 'a kubelet.service that has changed since is taken over' changed_unit
 
+# ---- only counting -------------------------------------------------------------------------------
+
+counts() { # counts 0|1: crikeepd does what its unit says
+	"$crikeep" exporter --once --socket="$root/run/crikeep/metrics.sock" |
+		grep -qx "crikeepd_shadow $1"
+}
+kubelet_is() { # kubelet_is PID: it was not restarted
+	[ "$(cat "$sd/kubelet.service.pid")" = "$1" ]
+}
+shadow() {
+	local kubelet
+	node && picture >"$work/before" && deploy 0 enable --shadow --watch=0 &&
+		says 'It only counts' && enabled && counts 1 && says 'It only counts' &&
+		deploy 0 enable --shadow && says 'nothing to do' || return
+	kubelet=$(cat "$sd/kubelet.service.pid")
+	deploy 0 enable --watch=2s && says 'keeps late results' && enabled && counts 0 &&
+		kubelet_is "$kubelet" && [ ! -e "$root$etc/crikeepd.service.d" ] &&
+		deploy 0 enable --shadow --watch=2s && enabled && counts 1 &&
+		kubelet_is "$kubelet" && deploy 0 disable && as_before
+}
+check '--shadow: from counting to full use and back, without a restart of the kubelet' shadow
+shadow_cut_off() { # between the new drop-in and the restart of crikeepd
+	deploy 0 enable --watch=0 &&
+		sed -i 's/^shadow=.*/shadow=yes/; s/^phase=.*/phase=enabling/' \
+			"$root/var/lib/crikeep-deploy/record" &&
+		deploy 0 enable --shadow --watch=0 && enabled && counts 1 && deploy 0 disable &&
+		as_before
+}
+check 'also where a change was cut off' shadow_cut_off
+shadow_crio() {
+	node /run/crio/crio.sock && picture >"$work/before" &&
+		deploy 0 enable --shadow --watch=0 && deploy 0 status && counts 1 &&
+		deploy 0 enable --watch=0 && deploy 0 status && counts 0 && deploy 0 disable &&
+		as_before
+}
+check 'before CRI-O' shadow_crio
+shadow_by_file() {
+	node && file /etc/crikeep/crikeep.yaml 'shadow: true' && picture >"$work/before" &&
+		deploy 0 enable --watch=0 && enabled && says 'It only counts' && counts 1 &&
+		deploy 0 disable && as_before
+}
+check 'by crikeep.yaml' shadow_by_file
+shadow_and_plugins() {
+	file /etc/crikeep/crikeep.yaml 'nri: {enabled: true}' && picture >"$work/before" &&
+		deploy 2 enable --shadow && says 'not with nri.enabled' && as_before
+}
+check 'not with plugins' shadow_and_plugins
+
 # ---- CRI-O, and other ways to say where the runtime is -----------------------------------------
 
 crio() {
