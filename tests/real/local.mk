@@ -14,6 +14,7 @@ real_scripts = \
 	tests/real/test-drive.sh \
 	tests/real/test-go.sh \
 	tests/real/test-h2spec.sh \
+	tests/real/test-kustomize.sh \
 	tests/real/test-nri-beside.sh \
 	tests/real/test-nri-containerd.sh \
 	tests/real/test-nri-sim.sh \
@@ -40,6 +41,7 @@ EXTRA_DIST += \
 	tests/real/go-stage.sh \
 	tests/real/h2spec \
 	tests/real/kubelet \
+	tests/real/kustomize \
 	tests/real/node-stage.sh \
 	tests/real/nri \
 	tests/real/nri-bench \

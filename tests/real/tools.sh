@@ -5,6 +5,7 @@
 # DIR/crictl, the unmodified crictl that crictl/go.mod pins; DIR/nri and DIR/nri-v030, NRI plugins
 # that write down what they are told; by name only: DIR/containerd/, the unmodified containerd and
 # shim that containerd/go.mod pins; DIR/kubelet, the unmodified kubelet that kubelet/go.mod pins;
+# DIR/kustomize/, the unmodified kustomize that kustomize/go.mod pins, and shape;
 # DIR/nri-tap and DIR/h2spec, see there; DIR/nri-bench, for tests/bench/bench-nri. Go
 # comes from PATH or from where Debian puts it. Exit status 3: it cannot be done here, and the last
 # line says why (no Go, an old one, modules that cannot be had).
@@ -52,6 +53,9 @@ for name; do
 	containerd)
 		build containerd \
 			github.com/containerd/containerd/v2/cmd/containerd{,-shim-runc-v2} || exit
+		;;
+	kustomize)
+		build kustomize . sigs.k8s.io/kustomize/kustomize/v5 || exit
 		;;
 	kubelet) build kubelet k8s.io/kubernetes/cmd/kubelet || exit ;;
 	*) echo "$0: nothing is called '$name'" >&2; exit 2 ;;
