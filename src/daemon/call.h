@@ -283,6 +283,9 @@ typedef void ck_consulted_fn(struct ck_call *call, const struct ck_bytes *reques
 int ck_consult_begin(struct ck_call *call, struct ck_bytes *ret_request, ck_consulted_fn *done,
 		     struct ck_error *err);
 void ck_consult_drop(struct ck_consult *consult); /* when its call is freed; NULL is fine */
+/* ck_consults_end - nobody is asked any more, and nothing is created: NRI calls back when its
+ * plugins go, and the runtime's connection has gone by then */
+void ck_consults_end(struct ck_daemon *daemon);
 /* ck_consulted_drop - the creation has ended, so this request is not sent again */
 void ck_consulted_drop(struct ck_daemon *daemon, uint64_t number);
 void ck_consulted_forget(struct ck_daemon *daemon); /* at the end */

@@ -37,6 +37,7 @@
 #include "src/cri/calls.h"
 #include "src/rpc/upstream.h"
 
+struct ck_consult;
 struct ck_consulted;
 struct ck_events;
 struct ck_exits;
@@ -79,7 +80,8 @@ struct ck_daemon {
 	struct ck_life *lives;          /* nri-call-steps.c */
 	struct ck_starting *starts;        /* call-start.c */
 	struct ck_exits *exits;         /* nri-exits.c */
-	struct ck_consulted *consulted; /* nri-before-create.c */
+	struct ck_consult *consults;    /* nri-before-create.c: being asked */
+	struct ck_consulted *consulted; /* the same: were asked */
 	uint64_t consulted_n;           /* number of the last one */
 	/* nri-call-steps.c: has the runtime UpdatePodSandboxResources? Unknown again when it has
 	 * been away */

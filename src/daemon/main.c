@@ -573,6 +573,7 @@ static void end(struct ck_daemon_main *m)
 	ck_plugging_quiet(daemon->plugging);
 	ck_lives_end(daemon);
 	ck_starts_end(daemon);
+	ck_consults_end(daemon);
 	ck_upstream_free(daemon->upstream);
 	ck_held_free(daemon);
 	if (daemon->loop.event)

@@ -25,7 +25,9 @@
 #include "src/daemon/nri/describe.h"
 
 struct ck_consult {
-	struct ck_call *call; /* NULL: its client is gone */
+	struct ck_consult *prev, *next; /* of daemon->consults */
+	struct ck_daemon *daemon;       /* NULL: nobody was asked */
+	struct ck_call *call;           /* NULL: its client is gone */
 	ck_consulted_fn *done;
 	struct ck_key *key;
 	struct ck_bytes request; /* a copy of the kubelet's, which may go with its call */
@@ -106,6 +108,8 @@ static void consult_free(struct ck_consult *consult)
 {
 	if (consult->call)
 		consult->call->create.consult = NULL;
+	if (consult->daemon)
+		DL_DELETE(consult->daemon->consults, consult);
 	ck_key_free(consult->key);
 	ck_bytes_free(&consult->request);
 	free(consult);
@@ -115,6 +119,20 @@ void ck_consult_drop(struct ck_consult *consult)
 {
 	if (consult)
 		consult->call = NULL; /* freed when NRI calls back */
+}
+
+void ck_consults_end(struct ck_daemon *daemon)
+{
+	struct ck_consult *consult;
+	struct ck_error err;
+	ck_fail(&err, CK_EUNAVAILABLE, "crikeepd ends");
+	DL_FOREACH (daemon->consults, consult) {
+		struct ck_call *call = CK_TAKE(consult->call);
+		if (!call)
+			continue;
+		call->create.consult = NULL;
+		consult->done(call, NULL, &err);
+	}
 }
 
 /* the request for the runtime. 0, or an error */
@@ -206,6 +224,8 @@ int ck_consult_begin(struct ck_call *call, struct ck_bytes *ret_request, ck_cons
 		r = begin(consult, err);
 		if (r >= 0) {
 			call->create.consult = consult;
+			consult->daemon = daemon;
+			DL_APPEND(daemon->consults, consult);
 			return 0;
 		}
 		consult->call = NULL;

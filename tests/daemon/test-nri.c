@@ -54,8 +54,9 @@ static void called(struct plugin *plugin, const struct plugin_heard *call, void 
 	dprintf(fd, "%s %s\n", names[call->call], *call->container ? call->container : call->pod);
 }
 
-/* one connection, to its end; a line for each call, and for each pod of a list */
-static pid_t plugin_start(void)
+/* one connection, to its end; a line for each call, and for each pod of a list. @holds: it never
+ * answers this one; -1: it answers all */
+static pid_t plugin_start_holding(int holds)
 {
 	pid_t pid = fork();
 	assert_true(pid >= 0);
@@ -68,6 +69,8 @@ static pid_t plugin_start(void)
 		_exit(1);
 	plugin->called = called;
 	plugin->userdata = &fd;
+	if (holds >= 0)
+		plugin_rule(plugin, holds, PLUGIN_HOLDS, 0);
 	for (size_t items = 0; !plugin->ended && plugin->fd >= 0;) {
 		struct pollfd poll_fd = { .fd = plugin->fd, .events = POLLIN };
 		while (plugin_step(plugin))
@@ -79,13 +82,19 @@ static pid_t plugin_start(void)
 	_exit(*plugin->wrong ? 2 : 0);
 }
 
-static void until_heard(const char *line)
+static pid_t plugin_start(void)
+{
+	return plugin_start_holding(-1);
+}
+
+/* @end: the line ends with it */
+static void until_heard_with(const char *line, const char *end)
 {
 	unsigned long slow = ck_test_env("CK_TEST_SLOW", 1); /* 0 under gdb: no limit */
 	unsigned long tries = slow ? 2000 * slow : ULONG_MAX;
 	for (unsigned long i = 0;; i++) {
 		char *text = world_file(heard), whole[256];
-		snprintf(whole, sizeof(whole), "%s\n", line);
+		snprintf(whole, sizeof(whole), "%s%s", line, end);
 		bool there = strstr(text, whole) != NULL;
 		if (!there && i == tries)
 			fail_msg("not heard: '%s'; but\n%s", line, text);
@@ -94,6 +103,11 @@ static void until_heard(const char *line)
 			return;
 		poll(NULL, 0, 10);
 	}
+}
+
+static void until_heard(const char *line)
+{
+	until_heard_with(line, "\n");
 }
 
 static void plugin_ends(pid_t pid)
@@ -330,6 +344,36 @@ static void a_required_plugin_that_is_absent_holds_back_what_is_made(void **stat
 	assert_int_equal(waitpid(plugin, NULL, 0), plugin);
 }
 
+/* the plugin's connection ends after that to the runtime, and nothing is created for its answer */
+static void an_end_while_a_plugin_is_asked_creates_nothing(void **state)
+{
+	struct stage *s = *state;
+	static const char *flags[16];
+	char pod[POD_ID];
+	size_t n = 0;
+	for (const char *const *flag = nri_flags(s); *flag; flag++)
+		flags[n++] = *flag;
+	flags[n++] = "--nri-adjust=before-create";
+	flags[n++] = "--set";
+	flags[n++] = "nri.request_timeout=1m";
+	flags[n] = NULL;
+	stage_start(s, "", flags);
+	pid_t plugin = plugin_start_holding(CK_NRI_CREATE_CONTAINER);
+	until_heard("Synchronize ");
+	assert_int_equal(pod_run(&s->kubelet, "web", 0, "20S", pod), CK_GRPC_OK);
+	struct ck_bytes request = cri_create_request(pod, "web", "main", 0);
+	struct cri_call call;
+	cri_start(&s->kubelet, &call, "CreateContainer", &request, NULL);
+	until_heard_with("CreateContainer ", "");
+	cri_cancel(&call);
+	cri_end(&call);
+	world_until_logged(&s->w, "the caller has gone", 10);
+	stage_leave(s);
+	assert_int_equal(world_kill(&s->w.daemon, SIGTERM), 0);
+	plugin_ends(plugin);
+	assert_int_equal(world_count(&s->w, "begin container"), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -341,6 +385,7 @@ int main(void)
 		ON_STAGE(a_live_socket_is_not_taken),
 		ON_STAGE(plugins_are_launched_with_what_they_are_promised),
 		ON_STAGE(a_required_plugin_that_is_absent_holds_back_what_is_made),
+		ON_STAGE(an_end_while_a_plugin_is_asked_creates_nothing),
 	};
 	return CK_TEST_MAIN(tests);
 }
