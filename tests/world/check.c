@@ -11,7 +11,7 @@
  *	a call that names what the kubelet has is not answered NOT_FOUND
  *	no two attempts of one container run at a time
  *	in the end every pod that is wanted runs, nothing else exists, and the database is sound
- *	and knows of nothing else
+ *	and knows of nothing else; plugins: plugins.c
  *
  * These rules know neither entries nor states of crikeepd.
  */
@@ -31,7 +31,9 @@ struct thing { /* that the runtime has made */
 	/* its creation was lost and went on for longer than lost_grace (K8), or was no business of
 	 * crikeepd */
 	bool late;
-	bool started;
+	bool started, left;
+	bool given_up; /* another attempt was asked for meanwhile (K9) */
+	bool straight; /* made while the kubelet went straight to the runtime */
 	unsigned lost; /* w.lost when it began */
 	uint64_t used; /* since when it must be listed; 0: it need not be */
 };
@@ -49,6 +51,8 @@ struct begun { /* creations that are under way or have made something, by name *
 	unsigned lost; /* w.lost when it began */
 	uint64_t at;
 	bool making, straight;
+	bool left; /* its caller has gone */
+	bool given_up;
 };
 
 struct slot {
@@ -56,7 +60,7 @@ struct slot {
 	char slot[96], name[192]; /* what was asked for last */
 };
 
-static struct thing *things;
+static struct thing *things, *removed;
 static struct key *keys;
 static struct begun *creations;
 static struct slot *slots;
@@ -65,6 +69,8 @@ static struct thing *thing_of(const char *id)
 {
 	struct thing *t;
 	HASH_FIND(by_id, things, id, strlen(id), t);
+	if (!t)
+		HASH_FIND(by_id, removed, id, strlen(id), t);
 	return t;
 }
 
@@ -81,6 +87,27 @@ static bool in_use(const struct thing *t)
 static void key_text(char text[192], const char *name, const char *sandbox_id)
 {
 	snprintf(text, 192, "%s@%s", name, sandbox_id);
+}
+
+static struct begun *begun_of(const char *name)
+{
+	struct begun *b;
+	HASH_FIND(by_name, creations, name, strlen(name), b);
+	return b;
+}
+
+/* what has this key, or will have it, need not be kept any more, also if it is asked for again */
+static void gives_up(const char *key)
+{
+	char text[192], name[96];
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(key, "@"), key);
+	struct begun *b = begun_of(name);
+	if (b)
+		b->given_up = true;
+	for (struct thing *t = things; t; t = t->by_id.next) {
+		key_text(text, t->name, t->sandbox_id);
+		t->given_up = t->given_up || !strcmp(text, key);
+	}
 }
 
 void check_asked(const char *slot, const char *name, const char *sandbox_id)
@@ -103,6 +130,8 @@ void check_asked(const char *slot, const char *name, const char *sandbox_id)
 		snprintf(s->slot, sizeof(s->slot), "%s", slot);
 		HASH_ADD(by_slot, slots, slot, strlen(s->slot), s);
 	}
+	if (strcmp(s->name, text) != 0)
+		gives_up(s->name);
 	snprintf(s->name, sizeof(s->name), "%s", text);
 }
 
@@ -113,7 +142,7 @@ static bool still_asked(const struct thing *t)
 	struct key *key;
 	struct slot *s;
 	const struct thing *in = t->kind == CK_CONTAINER ? thing_of(t->sandbox_id) : NULL;
-	if (t->dead || t->ends || (in && (in->dead || in->ends || in->gone)))
+	if (t->dead || t->ends || t->given_up || (in && (in->dead || in->ends || in->gone)))
 		return false;
 	key_text(text, t->name, t->sandbox_id);
 	HASH_FIND(by_name, keys, text, strlen(text), key);
@@ -124,13 +153,6 @@ static bool still_asked(const struct thing *t)
 }
 
 /* ---- what the runtime does ------------------------------------------------------------------- */
-
-static struct begun *begun_of(const char *name)
-{
-	struct begun *b;
-	HASH_FIND(by_name, creations, name, strlen(name), b);
-	return b;
-}
 
 static void begins(const char *name)
 {
@@ -144,6 +166,7 @@ static void begins(const char *name)
 	b->at = kernel.now;
 	b->straight = w.straight;
 	b->making = true;
+	b->left = b->given_up = false;
 }
 
 static void made(enum ck_kind kind, const char *id, const char *name, const char *sandbox_id)
@@ -152,6 +175,9 @@ static void made(enum ck_kind kind, const char *id, const char *name, const char
 	const struct begun *b = begun_of(name);
 	t->late = b->straight || (b->lost != w.lost && kernel.now > b->at + CK_LOST_GRACE);
 	t->lost = b->lost;
+	t->left = b->left;
+	t->given_up = b->given_up;
+	t->straight = b->straight;
 	t->kind = kind;
 	snprintf(t->id, sizeof(t->id), "%s", id);
 	snprintf(t->name, sizeof(t->name), "%s", name);
@@ -175,11 +201,15 @@ static void ended(struct thing *t, const char *verb)
 {
 	if (in_use(t))
 		world_wrong("%s is used, and there was a %s of it", t->name, verb);
-	else if (still_asked(t) && !t->late && !w.straight && !w.excused)
+	else if (still_asked(t) && !t->late && !w.straight && !w.excused && !w.untold)
 		world_wrong("%s was made and is asked for, and there was a %s of it", t->name,
 			    verb);
 	t->dead = true;
 	t->gone = !strcmp(verb, "remove");
+	if (!t->gone)
+		return;
+	HASH_DELETE(by_id, things, t);
+	HASH_ADD(by_id, removed, id, strlen(t->id), t);
 }
 
 void check_runtime(const char *verb, enum ck_kind kind, const char *id, const char *name,
@@ -202,6 +232,25 @@ void check_runtime(const char *verb, enum ck_kind kind, const char *id, const ch
 		ended(t, verb);
 	if (b && strcmp(verb, "begin") != 0)
 		b->making = false;
+}
+
+void check_left(const char *name)
+{
+	struct begun *b = begun_of(name);
+	if (b)
+		b->left = true;
+}
+
+bool check_was_left(const char *id)
+{
+	const struct thing *t = thing_of(id);
+	return t && t->left;
+}
+
+bool check_was_straight(const char *id)
+{
+	const struct thing *t = thing_of(id);
+	return t && t->straight;
 }
 
 void check_breaks(const char *id)
@@ -311,6 +360,12 @@ static void is_wanted(enum ck_kind kind, const char *id, const char *name, bool 
 			    alive ? "nobody wants" : "has ended");
 }
 
+static bool is_there(enum ck_kind kind, const char *id)
+{
+	const struct thing *t = thing_of(id);
+	return t && t->kind == kind && !t->gone;
+}
+
 void check_end(void)
 {
 	char why[256] = "";
@@ -318,12 +373,14 @@ void check_end(void)
 		world_wrong("in the end %s", why);
 	else if (!runtime_each(is_wanted))
 		world_wrong("in the end something is still being made");
+	plugins_check(is_there);
 }
 
 static void finding(const char *text, void *userdata)
 {
 	(void)userdata;
-	world_wrong("the database: %s", text);
+	if (!w.cuts) /* nothing is synced, so a power cut may leave pages that nobody uses */
+		world_wrong("the database: %s", text);
 }
 
 void check_database(const char *state_dir)
@@ -354,6 +411,7 @@ void check_close(void)
 		free(it); \
 	}
 	FREE(by_id, things, thing)
+	FREE(by_id, removed, thing)
 	FREE(by_name, keys, key)
 	FREE(by_name, creations, begun)
 	FREE(by_slot, slots, slot)

@@ -6,25 +6,24 @@
  *   clock    stands still until the world moves it. A timerfd is an eventfd that is written to when
  *            its time comes
  *   random   numbers of the seed
- *   disk     files are real; a full disk refuses what SQLite writes
+ *   disk     disk.c
+ *   memory   crikeepd's own allocations fail now and then
  *   death    of crikeepd at any write or send: the files of that moment are copied, and put back
  *            when its process state has been freed; what it sends meanwhile reaches nobody
  *
  * Sockets and epoll are the kernel's own. In one thread they are as deterministic as all else.
  */
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <time.h>
 
 #include "src/base/error.h"
+#include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "tests/world/world.h"
@@ -37,9 +36,6 @@ int timerfd_create(int clock, int flags);
 int timerfd_settime(int fd, int flags, const struct itimerspec *at, struct itimerspec *old);
 int close(int fd);
 ssize_t getrandom(void *to, size_t n, unsigned flags);
-ssize_t pwrite64(int fd, const void *from, size_t n, off64_t at);
-int fdatasync(int fd);
-int fsync(int fd);
 #pragma GCC visibility pop
 void randombytes_buf(void *to, size_t n);
 
@@ -178,89 +174,37 @@ void randombytes_buf(void *to, size_t n)
 	(void)!getrandom(to, n, 0);
 }
 
-/* ---- the disk, and death --------------------------------------------------------------------- */
-
-static void copy_file(int from_dir, int to_dir, const char *name)
-{
-	int from = openat(from_dir, name, O_RDONLY | O_CLOEXEC);
-	int to = openat(to_dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	char part[65536];
-	ssize_t n;
-	while ((n = read(from, part, sizeof(part))) > 0)
-		if (write(to, part, (size_t)n) != n)
-			break;
-	if (n != 0)
-		world_wrong("the copy of '%s' failed: %s", name, strerror(errno));
-	close(from);
-	close(to);
-}
-
-/* all files of @to become those of @from */
-static void copy_dir(const char *from_path, const char *to_path)
-{
-	const char *const paths[] = { to_path, from_path };
-	int to = open(to_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
-	    from = open(from_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	for (int i = 0; i < 2; i++) {
-		DIR *dir = opendir(paths[i]);
-		for (struct dirent *entry; dir && (entry = readdir(dir));) {
-			struct stat st;
-			if (fstatat(i ? from : to, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-			    !S_ISREG(st.st_mode))
-				continue;
-			if (i)
-				copy_file(from, to, entry->d_name);
-			else
-				unlinkat(to, entry->d_name, 0);
-		}
-		closedir(dir);
-	}
-	close(to);
-	close(from);
-}
+/* ---- death and memory ------------------------------------------------------------------------ */
 
 void kernel_die(void)
 {
-	copy_dir(kernel.state_dir, kernel.copy_dir);
+	disk_copy(kernel.state_dir, kernel.copy_dir);
 	kernel.dead = true;
 }
 
 void kernel_bury(void)
 {
-	copy_dir(kernel.copy_dir, kernel.state_dir);
+	disk_copy(kernel.copy_dir, kernel.state_dir);
 	kernel.dead = false;
 	kernel.die_after = 0;
 }
 
-static void may_die(void)
+bool kernel_may_die(void)
 {
-	if (kernel.in_daemon && !kernel.dead && kernel.die_after && --kernel.die_after == 0)
-		kernel_die();
+	return kernel.in_daemon && !kernel.dead && kernel.die_after && --kernel.die_after == 0;
 }
 
-ssize_t pwrite64(int fd, const void *from, size_t n, off64_t at)
+bool __wrap_ck_fault(enum ck_fault what);
+bool __wrap_ck_fault(enum ck_fault what)
 {
-	may_die();
-	if (kernel.disk_full && !kernel.dead) {
-		errno = ENOSPC;
-		return -1;
-	}
-	return (ssize_t)syscall(SYS_pwrite64, fd, from, n, at);
-}
-
-int fdatasync(int fd)
-{
-	return kernel.on ? 0 : (int)syscall(SYS_fdatasync, fd);
-}
-
-int fsync(int fd)
-{
-	return kernel.on ? 0 : (int)syscall(SYS_fsync, fd);
+	return what == CK_FAULT_ALLOC && kernel.in_daemon && !kernel.dead && kernel.scarce &&
+	       below(1000) < kernel.scarce;
 }
 
 ssize_t send(int fd, const void *from, size_t n, int flags)
 {
-	may_die();
+	if (kernel_may_die())
+		kernel_die();
 	if (kernel.dead)
 		return (ssize_t)n;
 	return (ssize_t)syscall(SYS_sendto, fd, from, n, flags, NULL, 0);

@@ -19,6 +19,8 @@
 #include "tests/unit/wire-build.h"
 #include "tests/world/world.h"
 
+#define FORGOTTEN (300 * S) /* a pod that was not wanted for so long, and has nothing */
+
 enum step { NOTHING, RUN, CREATE, START, STOP_CONTAINER, STOP, REMOVE_CONTAINER, REMOVE };
 
 static const char *const calls[] = {
@@ -35,6 +37,8 @@ struct pod {
 	char name[24], uid[24];
 	unsigned containers_n;
 	bool wanted, ran;
+	unsigned listed; /* objects of it in the last list */
+	uint64_t left;   /* when it was no longer wanted */
 	struct ck_unary_call *call;
 	enum step step;
 	uint64_t ended;  /* when its last call ended: it wants a newer list */
@@ -62,7 +66,7 @@ static struct {
 	struct ck_objects sandboxes, containers, fresh; /* fresh: sandboxes of the list under way */
 	uint64_t listed, begins; /* when these lists began, the last one and the one under way */
 	struct pod pods[PODS_MAX];
-	unsigned n;
+	unsigned n, uids, ran; /* ran: of pods whose place others have */
 } k;
 
 static const struct ck_object *object_of(enum ck_kind kind, const char *id)
@@ -82,6 +86,14 @@ static bool newer(const struct ck_object *a, const struct ck_object *b)
 static unsigned number_of(const struct ck_object *container) /* "c1" */
 {
 	return container->container_name[1] == '1';
+}
+
+static struct pod *pod_of(const char *uid)
+{
+	for (unsigned i = 0; uid && i < k.n; i++)
+		if (!strcmp(k.pods[i].uid, uid))
+			return &k.pods[i];
+	return NULL;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -328,6 +340,8 @@ static uint64_t digest(const struct pod *pod)
 
 static void pod_step(struct pod *pod)
 {
+	if (!pod->wanted && !pod->listed && !pod->call)
+		return;
 	uint64_t seen = digest(pod);
 	if (seen != pod->seen)
 		pod->pause = 0;
@@ -349,6 +363,19 @@ static void pod_step(struct pod *pod)
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
+
+static void count_listed(void)
+{
+	const struct ck_objects *const lists[] = { &k.sandboxes, &k.containers };
+	for (unsigned i = 0; i < k.n; i++)
+		k.pods[i].listed = 0;
+	for (size_t l = 0; l < CK_COUNT(lists); l++)
+		for (size_t i = 0; i < lists[l]->n; i++) {
+			struct pod *pod = pod_of(lists[l]->all[i].pod_uid);
+			if (pod)
+				pod->listed++;
+		}
+}
 
 static void list(const char *rpc);
 
@@ -375,6 +402,7 @@ static void listed(struct ck_unary_reply *reply, void *userdata)
 	k.sandboxes = k.fresh;
 	k.fresh = (struct ck_objects){ 0 };
 	k.listed = k.begins;
+	count_listed();
 	for (unsigned i = 0; i < k.n; i++)
 		pod_step(&k.pods[i]);
 }
@@ -484,6 +512,23 @@ bool kubelet_turn(void)
 
 /* ---- pods ------------------------------------------------------------------------------------ */
 
+/* nothing of it will ever be seen again */
+static bool is_over(const struct pod *pod)
+{
+	return !pod->wanted && !pod->call && !pod->listed && kernel.now > pod->left + FORGOTTEN;
+}
+
+static struct pod *free_place(void)
+{
+	for (unsigned i = 0; i < k.n; i++)
+		if (is_over(&k.pods[i])) {
+			k.ran += k.pods[i].ran;
+			k.pods[i] = (struct pod){ .name = "" };
+			return &k.pods[i];
+		}
+	return k.n < PODS_MAX ? &k.pods[k.n++] : NULL;
+}
+
 static struct pod *wanted_named(const char *name)
 {
 	for (unsigned i = 0; i < k.n; i++)
@@ -494,13 +539,14 @@ static struct pod *wanted_named(const char *name)
 
 void kubelet_add_pod(void)
 {
-	if (k.n == PODS_MAX)
+	char name[sizeof(k.pods->name)];
+	snprintf(name, sizeof(name), "p%u",
+		 w.options.busy ? k.uids % PODS_MAX : (unsigned)below(12));
+	struct pod *pod = wanted_named(name) ? NULL : free_place();
+	if (!pod)
 		return;
-	struct pod *pod = &k.pods[k.n];
-	snprintf(pod->name, sizeof(pod->name), "p%u", (unsigned)below(12));
-	if (wanted_named(pod->name))
-		return;
-	snprintf(pod->uid, sizeof(pod->uid), "u%u", ++k.n);
+	memcpy(pod->name, name, sizeof(name));
+	snprintf(pod->uid, sizeof(pod->uid), "u%u", ++k.uids);
 	pod->containers_n = 1 + (unsigned)below(CONTAINERS_MAX);
 	pod->wanted = true;
 	trace("pod %s is wanted, uid %s", pod->name, pod->uid);
@@ -508,11 +554,16 @@ void kubelet_add_pod(void)
 
 void kubelet_delete_pod(void)
 {
-	struct pod *pod = k.n ? &k.pods[below(k.n)] : NULL;
-	if (!pod || !pod->wanted)
+	uint64_t which = below(kubelet_pods());
+	struct pod *pod = NULL;
+	for (unsigned i = 0; i < k.n && !pod; i++)
+		if (k.pods[i].wanted && which-- == 0)
+			pod = &k.pods[i];
+	if (!pod)
 		return;
 	trace("pod %s is not wanted, uid %s", pod->name, pod->uid);
 	pod->wanted = false;
+	pod->left = kernel.now;
 	pod->pause = 0;
 	if (!pod->call || chance(50))
 		return;
@@ -530,18 +581,10 @@ unsigned kubelet_pods(void)
 
 unsigned kubelet_ran(void)
 {
-	unsigned n = 0;
+	unsigned n = k.ran;
 	for (unsigned i = 0; i < k.n; i++)
 		n += k.pods[i].ran;
 	return n;
-}
-
-static struct pod *pod_of(const char *uid)
-{
-	for (unsigned i = 0; i < k.n; i++)
-		if (!strcmp(k.pods[i].uid, uid))
-			return &k.pods[i];
-	return NULL;
 }
 
 bool kubelet_wants(enum ck_kind kind, const char *id)

@@ -8,10 +8,13 @@
 #include "src/sim/sim-int.h"
 #include "tests/world/world.h"
 
+#define LATE_IN_LISTS (5 * S)
+
 static struct {
 	struct ck_sim sim;
 	bool up;
 	uint64_t frozen; /* until then */
+	uint64_t partly; /* until then, lists lack something */
 	bool finish;     /* as CRI-O; else it rolls back, as containerd */
 	unsigned slow;   /* per cent of creations that take longer than the kubelet waits */
 	unsigned failing;
@@ -80,11 +83,11 @@ void runtime_kill(void)
 	kernel.dead = false;
 }
 
-void runtime_open(void)
+void runtime_open(bool slow)
 {
 	r.finish = chance(50);
-	r.slow = chance(20) ? 0 : (unsigned)below(90);
-	r.failing = chance(50) ? 0 : (unsigned)below(20);
+	r.slow = w.options.busy ? 30 : slow ? (unsigned)below(90) : 0;
+	r.failing = slow && !w.options.busy && chance(50) ? (unsigned)below(20) : 0;
 	runtime_start();
 }
 
@@ -112,10 +115,10 @@ bool runtime_turn(void)
 
 void runtime_hangs_up(void)
 {
-	struct ck_sim_client *client;
+	struct ck_sim_client *client, *next;
 	trace("runtime hangs up");
 	w.lost++;
-	DL_FOREACH (r.sim.clients, client)
+	DL_FOREACH_SAFE (r.sim.clients, client, next)
 		ck_connection_end(client->conn, "the world hangs up");
 }
 
@@ -130,6 +133,54 @@ static void breaks(struct ck_sim_object *object)
 		ck_sim_container_exit(object, 1);
 	else
 		ck_sim_object_stop(object);
+}
+
+void runtime_boots(void)
+{
+	struct ck_sim_object *object;
+	for (int kind = CK_CONTAINER; r.up && kind >= CK_SANDBOX; kind--)
+		DL_FOREACH (r.sim.list[kind], object)
+			breaks(object);
+	runtime_kill();
+}
+
+void runtime_lists_partly(uint64_t until)
+{
+	trace("runtime lists partly for %.1f s", (double)(until - kernel.now) / 1e9);
+	r.partly = until;
+}
+
+/* what ended after its caller had left, a short time ago, may not be listed yet */
+static bool is_late(const struct ck_sim_object *object)
+{
+	return check_was_left(object->id) && ck_sim_wall() < object->created_at + LATE_IN_LISTS;
+}
+
+void __real_ck_sim_create_left(struct ck_sim_object *object);
+void __wrap_ck_sim_create_left(struct ck_sim_object *object);
+void __wrap_ck_sim_create_left(struct ck_sim_object *object)
+{
+	check_left(object->name);
+	__real_ck_sim_create_left(object);
+}
+
+int __real_ck_sim_list_objects(struct ck_sim_call *call);
+int __wrap_ck_sim_list_objects(struct ck_sim_call *call);
+int __wrap_ck_sim_list_objects(struct ck_sim_call *call)
+{
+	struct ck_sim_object **list = &r.sim.list[call->method->kind], *left = NULL, *it, *next;
+	if (kernel.now < r.partly && !w.calm)
+		DL_FOREACH_SAFE (*list, it, next)
+			if (is_late(it)) {
+				DL_DELETE(*list, it);
+				DL_APPEND(left, it);
+			}
+	int result = __real_ck_sim_list_objects(call);
+	DL_FOREACH_SAFE (left, it, next) {
+		DL_DELETE(left, it);
+		DL_APPEND(*list, it);
+	}
+	return result;
 }
 
 void runtime_breaks_something(void)

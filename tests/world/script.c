@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "src/base/error.h"
@@ -15,29 +16,53 @@
 #define SETTLED   (20 * S)
 #define CREATE_DEADLINE (200 * S) /* longer than any creation takes */
 
+#define BUSY_PACE (1500 * MS) /* 40 pods a minute */
+#define BUSY_PODS 30
+
 struct world w;
 
+#define FAULT_TABLE(F) \
+	F(KILL, "kill") \
+	F(KILL_SOON, "kill-soon") /* at one of its next writes or sends */ \
+	F(TERM, "stop") \
+	F(BYPASS, "bypass") /* it is stopped, and the kubelet goes straight for a while */ \
+	F(FREEZE, "freeze") \
+	F(DISK, "disk") \
+	F(MEMORY, "memory") \
+	F(POWER_CUT, "power-cut") \
+	F(PLUGINS, "plugins") \
+	F(RUNTIME_KILL, "runtime-kill") \
+	F(RUNTIME_FREEZE, "runtime-freeze") \
+	F(RUNTIME_LISTS, "runtime-lists") /* for a while they lack what nobody waited for */ \
+	F(HANG_UP, "hang-up") \
+	F(KUBELET_KILL, "kubelet-kill") \
+	F(KUBELET_FREEZE, "kubelet-freeze") \
+	F(BREAK, "break") /* a container exits, a sandbox dies */ \
+	F(CHURN, "churn") /* pods that are not wanted any more */ \
+	F(SLOW, "slow") /* and failing calls of the runtime */
+
 enum fault {
-	KILL,
-	KILL_SOON, /* at one of its next writes or sends */
-	TERM,
-	BYPASS, /* it is stopped, and the kubelet goes straight to the runtime for a while */
-	FREEZE,
-	DISK,
-	RUNTIME_KILL,
-	RUNTIME_FREEZE,
-	HANG_UP,
-	KUBELET_KILL,
-	KUBELET_FREEZE,
-	BREAK,
+#define F(name, text) name,
+	FAULT_TABLE(F)
+#undef F
 	FAULTS
 };
 
+const char *const fault_names[] = {
+#define F(name, text) text,
+	FAULT_TABLE(F)
+#undef F
+	NULL
+};
+
 static struct {
-	unsigned faults;                  /* those of this seed, as bits */
+	unsigned faults, density; /* those of this seed, as bits; in per cent of what happens */
+	uint64_t random; /* its own, so that a fault that is left out changes nothing else */
 	uint64_t pace;                    /* between two events */
-	struct ck_loop_timer *next, *runtime, *kubelet, *disk, *thaw, *calm, *look;
-	bool kill, over, down;            /* of crikeepd: now; the run ends; it is not running */
+	struct ck_loop_timer *next, *runtime, *kubelet, *disk, *memory, *thaw, *calm,
+		*look;
+	bool kill, power, over, down; /* crikeepd dies now; by a power cut; the run ends; it is not
+					 there */
 	uint64_t frozen, disk_bad, start; /* disk_bad: until then not all is written */
 	uint64_t content; /* since when everything is as it should be; 0: it is not */
 	uint64_t limit, bypass; /* bypass: for how long, once it has ended */
@@ -76,6 +101,14 @@ void world_wrong(const char *format, ...)
 	script.over = true;
 }
 
+uint64_t world_cpu(void)
+{
+	struct rusage used;
+	getrusage(RUSAGE_SELF, &used);
+	return (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * S +
+	       (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000;
+}
+
 /* ---- turns ----------------------------------------------------------------------------------- */
 
 bool loop_turn(struct ck_loop *loop)
@@ -92,6 +125,7 @@ static bool others(void)
 	bool moved = loop_turn(&w.loop);
 	moved = kubelet_turn() || moved;
 	moved = runtime_turn() || moved;
+	moved = plugins_turn() || moved;
 	script.same = moved ? script.same + 1 : 0;
 	if (script.same > SAME_TIME)
 		world_wrong("somebody works without end");
@@ -107,8 +141,11 @@ static bool others(void)
 
 static int daemon_ends(sd_event *event)
 {
-	if (!kernel.dead && script.kill)
+	if (!kernel.dead && (script.kill || script.power))
 		kernel_die();
+	if (script.power)
+		disk_loses_power(w.copy_dir);
+	script.power = false;
 	sd_event_exit(event, 0);
 	kernel.in_daemon = true;
 	return kernel_event_run(event);
@@ -157,10 +194,16 @@ static void kubelet_returns(void *userdata)
 static void disk_returns(void *userdata)
 {
 	(void)userdata;
-	if (kernel.disk_full)
-		trace("disk has space");
-	kernel.disk_full = false;
+	if (kernel.disk)
+		trace("disk is well");
+	kernel.disk = DISK_WELL;
 	script.disk_bad = kernel.now + 3 * S;
+}
+
+static void memory_returns(void *userdata)
+{
+	(void)userdata;
+	kernel.scarce = 0;
 }
 
 static void nothing(void *userdata)
@@ -168,13 +211,40 @@ static void nothing(void *userdata)
 	(void)userdata;
 }
 
-static void disk_fills(void)
+static void disk_trouble(void)
 {
-	trace("disk is full");
+	kernel.disk = 1 + (enum disk)below(DISKS - 1);
+	trace("disk has trouble %d", (int)kernel.disk);
 	w.disks++;
-	kernel.disk_full = true;
-	script.disk_bad = UINT64_MAX;
+	script.disk_bad = kernel.disk == DISK_SLOW ? 0 : UINT64_MAX;
 	again(&script.disk, below(60 * S), disk_returns);
+}
+
+static void memory_fails(void)
+{
+	kernel.scarce = 1 + (unsigned)below(20);
+	trace("memory is scarce: %u", kernel.scarce);
+	w.scarce++;
+	w.untold = w.plugins;
+	again(&script.memory, below(10 * S), memory_returns);
+}
+
+/* everybody is killed, and everything has ended */
+static void power_is_cut(void)
+{
+	trace("power is cut");
+	w.cuts++;
+	kernel.boots++;
+	runtime_boots();
+	kubelet_kill();
+	plugins_die();
+	again(&script.runtime, below(10 * S), runtime_returns);
+	again(&script.kubelet, below(10 * S), kubelet_returns);
+	script.frozen = 0;
+	if (script.down)
+		disk_loses_power(w.state_dir);
+	else
+		script.kill = script.power = true;
 }
 
 static void daemon_trouble(enum fault fault)
@@ -185,7 +255,7 @@ static void daemon_trouble(enum fault fault)
 		trace("crikeepd is killed");
 		script.kill = true;
 	} else if (fault == KILL_SOON) {
-		kernel.die_after = 1 + (unsigned)below(100);
+		kernel.die_after = 1 + (unsigned)below(300);
 	} else if (fault == TERM || fault == BYPASS) {
 		trace("crikeepd is stopped");
 		w.stops++;
@@ -205,7 +275,15 @@ static void trouble(enum fault fault)
 	if (fault <= FREEZE) {
 		daemon_trouble(fault);
 	} else if (fault == DISK) {
-		disk_fills();
+		disk_trouble();
+	} else if (fault == MEMORY) {
+		memory_fails();
+	} else if (fault == POWER_CUT && chance(30)) {
+		power_is_cut();
+	} else if (fault == PLUGINS) {
+		plugins_trouble();
+	} else if (fault == RUNTIME_LISTS) {
+		runtime_lists_partly(kernel.now + 3 * span);
 	} else if (fault == RUNTIME_KILL) {
 		w.deaths++;
 		runtime_kill();
@@ -227,20 +305,58 @@ static void trouble(enum fault fault)
 	}
 }
 
+static bool has_fault(enum fault fault)
+{
+	return w.options.faults & 1u << fault;
+}
+
+/* one of those that the seed has; FAULTS: there is none. What options leave out has its turn, and
+ * does not happen, so that all else stays as it is */
+static enum fault any_fault(void)
+{
+	unsigned all = script.faults & ((1u << CHURN) - 1);
+	unsigned n = (unsigned)__builtin_popcount(all), which = (unsigned)below(n), fault = 0;
+	if (!n)
+		return FAULTS;
+	for (; !(all & 1u << fault) || which-- > 0; fault++)
+		;
+	return has_fault((enum fault)fault) ? (enum fault)fault : FAULTS;
+}
+
+static void happens(void)
+{
+	bool faulty = chance(script.density);
+	enum fault fault = any_fault();
+	if (faulty && fault != FAULTS)
+		trouble(fault);
+	else if (!faulty && chance(60) && kubelet_pods() < w.options.pods)
+		kubelet_add_pod();
+	else if (!faulty && has_fault(CHURN))
+		kubelet_delete_pod();
+}
+
+static void busy(void)
+{
+	kubelet_add_pod();
+	if (kubelet_pods() > BUSY_PODS)
+		kubelet_delete_pod();
+}
+
 static void next_event(void *userdata)
 {
+	uint64_t random = w.random;
 	(void)userdata;
 	if (w.calm)
 		return;
+	w.random = script.random;
+	if (w.options.busy)
+		busy();
+	else
+		happens();
+	again(&script.next, w.options.busy ? BUSY_PACE : below(2 * script.pace), next_event);
+	script.random = w.random;
+	w.random = random;
 	runtime_changes();
-	enum fault fault = (enum fault)below(FAULTS);
-	if (chance(40) && kubelet_pods() < 8)
-		kubelet_add_pod();
-	else if (chance(30))
-		kubelet_delete_pod();
-	else if (script.faults & 1u << fault)
-		trouble(fault);
-	again(&script.next, below(2 * script.pace), next_event);
 }
 
 static void look(void *userdata)
@@ -262,9 +378,12 @@ static void calm(void *userdata)
 	(void)userdata;
 	trace("the faults end");
 	w.calm = true;
+	w.calm_at = kernel.now;
+	w.calm_cpu = world_cpu();
 	runtime_changes();
 	kernel.die_after = 0;
 	disk_returns(NULL);
+	memory_returns(NULL);
 	script.limit = kernel.now + 3600 * S;
 	/* who is down or frozen returns by itself, in 40 s at most */
 	look(NULL);
@@ -285,6 +404,11 @@ static void configure(void)
 		"cache:\n  ttl: %us\n  create_deadline: %us\n  hand_back: %s\n",
 		w.runtime, w.cri, w.state_dir, w.trace ? "debug" : "error", ttl,
 		(unsigned)(CREATE_DEADLINE / S), ways[below(2)]);
+	if (w.plugins)
+		fprintf(f,
+			"nri:\n  enabled: true\n  socket: %s\n  plugin_dir: \"\"\n"
+			"  config_dir: \"\"\n  adjust: %s\n",
+			w.nri, w.asks_before ? "before-create" : "on-commit");
 	fclose(f);
 }
 
@@ -294,24 +418,56 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-static void open_world(uint64_t seed)
+static void name_files(void)
 {
 	const char *tmp = getenv("TMPDIR");
+	snprintf(w.dir, sizeof(w.dir), "%s/world-XXXXXX", tmp ? tmp : "/tmp");
+	if (!mkdtemp(w.dir))
+		abort();
+	snprintf(w.cri, sizeof(w.cri), "%s/cri.sock", w.dir);
+	snprintf(w.nri, sizeof(w.nri), "%s/nri.sock", w.dir);
+	snprintf(w.runtime, sizeof(w.runtime), "%s/runtime.sock", w.dir);
+	snprintf(w.state_dir, sizeof(w.state_dir), "%s/state", w.dir);
+	snprintf(w.copy_dir, sizeof(w.copy_dir), "%s/copy", w.dir);
+	snprintf(w.conf, sizeof(w.conf), "%s/crikeep.yaml", w.dir);
+	mkdir(w.copy_dir, 0700);
+}
+
+/* what the seed says, and the options leave */
+static void choose(const struct world_options *options)
+{
+	unsigned faults = (unsigned)(random_next(&w.random) & random_next(&w.random));
+	faults |= chance(80) ? 1u << CHURN : 0;
+	faults |= chance(80) ? 1u << SLOW : 0;
+	script.faults = faults;
+	script.density = 5 + (unsigned)below(45);
+	w.plugins = chance(50);
+	w.asks_before = chance(50);
+	w.options = *options;
+	w.options.faults &= faults;
+	if (!options->pods)
+		w.options.pods = 8;
+	uint64_t seconds = 300 + below(900);
+	if (options->busy) {
+		w.options.faults = 1u << SLOW;
+		w.plugins = false;
+		seconds = options->seconds;
+	}
+	if (!options->seconds || seconds < options->seconds)
+		w.options.seconds = (unsigned)seconds;
+	script.pace = S + below(15 * S);
+	script.random = random_next(&w.random);
+}
+
+static void open_world(uint64_t seed, const struct world_options *options)
+{
 	struct ck_error err;
 	memset(&w, 0, sizeof(w));
 	memset(&script, 0, sizeof(script));
 	w.seed = w.random = seed;
 	w.hash = UINT64_C(0xcbf29ce484222325);
 	w.trace = getenv("CK_WORLD_TRACE");
-	snprintf(w.dir, sizeof(w.dir), "%s/world-XXXXXX", tmp ? tmp : "/tmp");
-	if (!mkdtemp(w.dir))
-		abort();
-	snprintf(w.cri, sizeof(w.cri), "%s/cri.sock", w.dir);
-	snprintf(w.runtime, sizeof(w.runtime), "%s/runtime.sock", w.dir);
-	snprintf(w.state_dir, sizeof(w.state_dir), "%s/state", w.dir);
-	snprintf(w.copy_dir, sizeof(w.copy_dir), "%s/copy", w.dir);
-	snprintf(w.conf, sizeof(w.conf), "%s/crikeep.yaml", w.dir);
-	mkdir(w.copy_dir, 0700);
+	name_files();
 	random_next(&w.random);
 	kernel = (struct kernel){ .on = true,
 				  .now = BOOTED,
@@ -319,24 +475,26 @@ static void open_world(uint64_t seed)
 				  .state_dir = w.state_dir,
 				  .copy_dir = w.copy_dir };
 	script.down = true;
-	script.faults = (unsigned)(random_next(&w.random) & random_next(&w.random));
-	script.pace = S + below(15 * S);
+	choose(options);
+	kernel.journal = has_fault(POWER_CUT);
 	configure();
 	if (ck_loop_init(&w.loop, &err) < 0)
 		abort();
-	runtime_open();
+	runtime_open(has_fault(SLOW));
 	kubelet_open();
 	next_event(NULL);
-	again(&script.calm, (300 + below(900)) * S, calm);
+	again(&script.calm, w.options.seconds * S, calm);
 }
 
 static void close_world(void)
 {
 	struct ck_loop_timer *const timers[] = { script.next, script.runtime, script.kubelet,
-						 script.disk, script.thaw,    script.calm,
-						 script.look };
+						 script.disk, script.memory,  script.thaw,
+						 script.calm, script.look };
 	kubelet_close();
 	runtime_close();
+	plugins_close();
+	disk_close();
 	for (size_t i = 0; i < CK_COUNT(timers); i++)
 		ck_loop_timer_free(timers[i]);
 	ck_loop_fini(&w.loop);
@@ -381,9 +539,9 @@ static void live(void)
 	again(&script.thaw, script.start - kernel.now, nothing);
 }
 
-void world_run(uint64_t seed)
+void world_run(uint64_t seed, const struct world_options *options)
 {
-	open_world(seed);
+	open_world(seed, options);
 	while (!script.over) {
 		live();
 		while (!script.over && kernel.now < script.start)

@@ -7,11 +7,12 @@
  *
  *   kubelet.c   pods that come and go, a worker for each, a list every second, time-outs
  *        |      (over src/rpc, on a real socket)
- *   crikeepd    main() of src/daemon/main.c; crikeepd.c
+ *   crikeepd    main() of src/daemon/main.c; crikeepd.c  ---  plugins.c  NRI plugins
  *        |
  *   runtime.c   the simulated runtime of src/sim, slow, failing, frozen or dead
  *
- *   kernel.c    the clock, random numbers, the disk, and kill -9
+ *   kernel.c    the clock, random numbers, memory, and kill -9
+ *   disk.c      full, slow, read-only, torn, and a power cut
  *   script.c    what happens when, and who has the next turn
  *   check.c     what must hold
  *
@@ -24,11 +25,14 @@
  *
  * A seed replays exactly with the same source. CK_WORLD_SEED=n runs one, and with CK_WORLD_TRACE=1
  * prints each thing that happens, and crikeepd's log. CK_WORLDS=n runs so many from CK_WORLD_FIRST
- * on, until CK_WORLD_WRONG of them fail. tests/mutants/test-world is the same with a mutant:
+ * on, in CK_WORLD_JOBS processes, until CK_WORLD_WRONG of them fail. A failing one is made smaller
+ * in CK_WORLD_SHRINKS tries: CK_WORLD_FAULTS=kill,slow leaves out all other faults, CK_WORLD_PODS=n
+ * and CK_WORLD_SECONDS=n are limits. test-faults puts old faults back in (faults.tsv);
+ * tests/mutants/test-world is the same with a mutant of tests/mutants/machine.tsv:
  * CRIKEEP_BREAK=IN_USE_LISTED CK_WORLD_WRONG=1 tells which seed finds it.
  *
- * Not here: NRI plugins, a service manager that keeps connections, several requests for the same
- * key with different content, writes that are torn, failing memory, a boot.
+ * Not here: a service manager that keeps connections, several requests for the same key with
+ * different content, plugins that refuse, a clock that begins anew with a boot.
  */
 #include <stdarg.h>
 #include <stdbool.h>
@@ -52,11 +56,25 @@ int crikeepd_main(int argc, char **argv);
 
 /* ---- kernel.c -------------------------------------------------------------------------------- */
 
+enum disk { /* disk.c */
+	DISK_WELL,
+	DISK_FULL,
+	DISK_READ_ONLY,
+	DISK_FAILING,
+	DISK_TORN,
+	DISK_BLIND,
+	DISK_SLOW,
+	DISKS
+};
+
 struct kernel {
 	bool on;
 	uint64_t now;    /* ns of CLOCK_BOOTTIME */
 	uint64_t random; /* of getrandom() */
-	bool disk_full;
+	enum disk disk;
+	bool journal;       /* there may be a power cut */
+	unsigned boots;     /* so many */
+	unsigned scarce;    /* so many of 1000 allocations of crikeepd fail */
 	bool in_daemon;     /* crikeepd's code is running */
 	bool dead;          /* and it was killed meanwhile: nobody sees what it still does */
 	unsigned die_after; /* so many writes and sends of crikeepd; 0: it lives */
@@ -71,23 +89,45 @@ int kernel_event_run(sd_event *event); /* one turn, without waiting */
 void kernel_die(void);  /* whoever is running now; its files are copied */
 void kernel_bury(void); /* it has been freed: its files are again what they were when it died */
 
+/* is this the write or send at which crikeepd dies? */
+bool kernel_may_die(void);
+
+/* ---- disk.c ---------------------------------------------------------------------------------- */
+
+void disk_copy(const char *from_path, const char *to_path); /* all files of a directory */
+void disk_loses_power(const char *dir); /* some of what was written lately is not there any more */
+void disk_close(void);
+
 /* ---- script.c -------------------------------------------------------------------------------- */
 
-enum { PODS_MAX = 96, CONTAINERS_MAX = 2 };
+enum { PODS_MAX = 400, CONTAINERS_MAX = 2 };
+
+struct world_options { /* what of a seed is left out, to find the smallest run that fails */
+	unsigned faults;  /* as bits, by the place of the name */
+	unsigned pods;    /* that are wanted at a time; 0: as it is */
+	unsigned seconds; /* until the faults end, at most; 0: as the seed says */
+	bool busy;        /* instead: 40 pods a minute on a slow node, no faults, so many seconds */
+};
+extern const char *const fault_names[]; /* NULL at the end */
 
 struct world {
 	uint64_t seed, random;
-	char dir[128], cri[160], runtime[160], state_dir[160], copy_dir[160], conf[160];
+	struct world_options options; /* as they are in this run */
+	char dir[128], cri[160], nri[160], runtime[160], state_dir[160], copy_dir[160], conf[160];
 	bool trace;
 	uint64_t hash; /* of all that was traced */
 	struct ck_loop loop; /* of the script */
 	bool calm;           /* the second phase */
+	uint64_t calm_at, calm_cpu; /* when it began */
 	bool straight;       /* the kubelet goes straight to the runtime */
 	bool bypassed;       /* it did, once at least */
 	bool excused;        /* crikeepd ended while it could not write (K32) */
+	bool untold;         /* plugins may not have been told, for want of memory: that refuses */
+	bool plugins;        /* there are some */
+	bool asks_before;    /* they are asked before a container is created */
 	uint64_t ttl;
 	/* how often what happened. lost: that a creation may have been */
-	unsigned pods, kills, stops, deaths, restarts, freezes, disks, lost;
+	unsigned pods, kills, stops, deaths, restarts, freezes, disks, scarce, cuts, guests, lost;
 	char wrong[512]; /* what did not hold; "": all did */
 };
 extern struct world w;
@@ -99,19 +139,23 @@ static inline bool chance(unsigned percent)
 }
 void trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void world_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+uint64_t world_cpu(void); /* ns that this process has used */
 /* loop_turn - did anything happen? */
 bool loop_turn(struct ck_loop *loop);
-void world_run(uint64_t seed);
+void world_run(uint64_t seed, const struct world_options *options);
 
 /* ---- runtime.c ------------------------------------------------------------------------------- */
 
-void runtime_open(void);
+void runtime_open(bool slow);
 void runtime_start(void);
 void runtime_kill(void);
 bool runtime_up(void);
 bool runtime_turn(void);
 void runtime_freeze(uint64_t until);
 void runtime_changes(void);  /* the next calls take another time, or fail */
+void runtime_boots(void);    /* it is killed, and everything has ended */
+/* until then, lists lack what was made after its caller had left, for a while */
+void runtime_lists_partly(uint64_t until);
 void runtime_hangs_up(void); /* each connection ends */
 void runtime_breaks_something(void); /* a container exits, a sandbox dies */
 void runtime_close(void);
@@ -136,6 +180,14 @@ bool kubelet_wants(enum ck_kind kind, const char *id);
 unsigned kubelet_ran(void); /* pods that ran at least once */
 void kubelet_close(void);
 
+/* ---- plugins.c ------------------------------------------------------------------------------- */
+
+bool plugins_turn(void);
+void plugins_trouble(void); /* one of them */
+void plugins_die(void);     /* they come back by themselves */
+void plugins_check(bool (*exists)(enum ck_kind kind, const char *id)); /* in the end */
+void plugins_close(void);
+
 /* ---- check.c --------------------------------------------------------------------------------- */
 
 void check_close(void);
@@ -147,6 +199,9 @@ void check_asked(const char *slot, const char *name, const char *sandbox_id);
 void check_given(const char *id, const char *name);    /* and got this id */
 void check_ends(const char *id);     /* it is about to stop or remove this one */
 void check_runs(const char *id);     /* StartContainer succeeded, or it was listed running */
+void check_left(const char *name);   /* the caller of its creation has gone */
+bool check_was_left(const char *id);
+bool check_was_straight(const char *id); /* crikeepd had no part in it */
 void check_breaks(const char *id);   /* the world itself ends it */
 /* a whole list of this kind that began at @began */
 void check_listed(enum ck_kind kind, const struct ck_object *all, size_t n, uint64_t began);
