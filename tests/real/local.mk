@@ -15,6 +15,7 @@ real_scripts = \
 	tests/real/test-go.sh \
 	tests/real/test-h2spec.sh \
 	tests/real/test-kustomize.sh \
+	tests/real/test-linear.sh \
 	tests/real/test-nri-beside.sh \
 	tests/real/test-nri-containerd.sh \
 	tests/real/test-nri-sim.sh \
@@ -42,6 +43,7 @@ EXTRA_DIST += \
 	tests/real/h2spec \
 	tests/real/kubelet \
 	tests/real/kustomize \
+	tests/real/linear \
 	tests/real/node-stage.sh \
 	tests/real/nri \
 	tests/real/nri-bench \

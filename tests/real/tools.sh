@@ -5,8 +5,8 @@
 # DIR/crictl, the unmodified crictl that crictl/go.mod pins; DIR/nri and DIR/nri-v030, NRI plugins
 # that write down what they are told; by name only: DIR/containerd/, the unmodified containerd and
 # shim that containerd/go.mod pins; DIR/kubelet, the unmodified kubelet that kubelet/go.mod pins;
-# DIR/kustomize/, the unmodified kustomize that kustomize/go.mod pins, and shape;
-# DIR/nri-tap and DIR/h2spec, see there; DIR/nri-bench, for tests/bench/bench-nri. Go
+# DIR/kustomize/, the unmodified kustomize that kustomize/go.mod pins, and shape; DIR/nri-tap,
+# DIR/h2spec and DIR/linear, see there; DIR/nri-bench, for tests/bench/bench-nri. Go
 # comes from PATH or from where Debian puts it. Exit status 3: it cannot be done here, and the last
 # line says why (no Go, an old one, modules that cannot be had).
 set -u
@@ -48,7 +48,9 @@ build() {
 [ $# -gt 0 ] || set -- relay crictl nri nri-v030
 for name; do
 	case $name in
-	adjust | h2spec | nri | nri-bench | nri-tap | nri-v030 | relay) build "$name" . || exit ;;
+	adjust | h2spec | linear | nri | nri-bench | nri-tap | nri-v030 | relay)
+		build "$name" . || exit
+		;;
 	crictl) build crictl sigs.k8s.io/cri-tools/cmd/crictl || exit ;;
 	containerd)
 		build containerd \

@@ -1,0 +1,16 @@
+module crikeep.test/linear
+
+go 1.19
+
+require (
+	github.com/anishathalye/porcupine v1.3.1
+	golang.org/x/sys v0.17.0
+	google.golang.org/grpc v1.63.2
+	google.golang.org/protobuf v1.33.0
+)
+
+require (
+	golang.org/x/net v0.21.0 // indirect
+	golang.org/x/text v0.14.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20240227224415-6ceb2ff114de // indirect
+)
