@@ -74,7 +74,7 @@ static void histories_keep_the_rules(void **state)
 		assert_true(pids[i] >= 0);
 		if (pids[i] == 0) {
 			explore(first + i, n / PROCESSES + (i < n % PROCESSES), &shares[i]);
-			_exit(0);
+			exit(0); /* not _exit(): gcov counts what was executed */
 		}
 	}
 	bool ended = true;
