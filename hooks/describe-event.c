@@ -105,6 +105,8 @@ static int begin_merging(struct ck_dispatch *dispatch, struct ck_error *err)
 	const struct ck_blob *resources = dispatch->resources;
 	switch (dispatch->event) {
 	case CK_NRI_CREATE_CONTAINER:
+		if (CK_NEVER(!dispatch->container))
+			return ck_fail(err, CK_ESTATE, "the container is not described");
 		return ck_adjust_create(dispatch->container->bytes, dispatch->container->len,
 					&dispatch->adjust, err);
 	case CK_NRI_UPDATE_CONTAINER:
@@ -124,7 +126,7 @@ static void add_last_pid(struct ck_dispatch *dispatch)
 	CK_AUTO_BYTES struct ck_bytes bytes = { 0 };
 	struct ck_blob *container = dispatch->container, *with = NULL;
 	uint64_t pid = dispatch->object->pid;
-	if (dispatch->event != CK_NRI_STOP_CONTAINER || !pid)
+	if (dispatch->event != CK_NRI_STOP_CONTAINER || !pid || CK_NEVER(!container))
 		return;
 	if (ck_bytes_add(&bytes, container->bytes, container->len) == 0 &&
 	    ck_bytes_field_number(&bytes, CK_NRI_CONTAINER_PID, pid) == 0)

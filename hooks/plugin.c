@@ -68,9 +68,8 @@ int ck_plugin_add(struct ck_nri *nri, int fd, int launched, struct ck_plugin **r
 	return 0;
 }
 
-static void plugin_free(struct ck_plugin *plugin)
+static void plugin_free(struct ck_nri *nri, struct ck_plugin *plugin)
 {
-	struct ck_nri *nri = plugin->nri;
 	ck_plugins_remove(plugin);
 	ck_synchronize_fini(plugin);
 	ck_recipients_plugin_gone(nri, plugin);
@@ -86,7 +85,7 @@ void ck_plugins_free_closed(struct ck_nri *nri)
 		for (struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next) {
 			if (plugin->state != CK_PLUGIN_CLOSED)
 				continue;
-			plugin_free(plugin);
+			plugin_free(nri, plugin);
 			nri->plugin_closed = true; /* the list has changed: look again */
 			break;
 		}
@@ -149,7 +148,7 @@ static void configure(struct ck_plugin *plugin)
 	if (r == 0)
 		r = ck_bytes_field_text(&message, 6, CK_NRI_VERSION);
 	if (r == 0)
-		r = ck_plugin_call(plugin, "Configure", &message, nri->request_timeout);
+		ck_plugin_call(plugin, "Configure", &message, nri->request_timeout);
 	else
 		ck_plugin_close(plugin, CK_LOG_ERROR, "out of memory");
 	ck_bytes_free(&message);

@@ -135,15 +135,17 @@ nomem:
  * twice, so it is disconnected. */
 static void unchoose(struct ck_nri *nri, struct ck_nri_object *object)
 {
-	struct ck_recipient *recipient, *next;
-	LL_FOREACH_SAFE (object->recipients, recipient, next) {
+	struct ck_recipient **at = &object->recipients;
+	for (struct ck_recipient *recipient; (recipient = *at);) {
 		if (recipient->listed && recipient->told)
 			ck_plugin_close(
 				recipient->plugin, CK_LOG_ERROR,
 				"out of memory: it was told about an object that is not committed");
-		if (recipient->told || recipient->announcing)
+		if (recipient->told || recipient->announcing) {
+			at = &recipient->next;
 			continue;
-		LL_DELETE(object->recipients, recipient);
+		}
+		*at = recipient->next;
 		free(recipient);
 	}
 	if (!object->recipients && object->refs == 1)

@@ -230,9 +230,10 @@ static int read_text(struct reader *reader, const char *name, const char **ret_t
 	char *value = NULL;
 	int r = read_word(reader, name, &value, max);
 
-	if (r >= 0)
-		*ret_text = value;
-	return r;
+	if (r < 0 || CK_NEVER(!value))
+		return r;
+	*ret_text = value;
+	return 0;
 }
 
 static int read_number(struct reader *reader, const char *name, uint64_t max, uint64_t *ret_number)

@@ -131,7 +131,7 @@ void ck_update_requested(struct ck_plugin *plugin, const struct ck_ttrpc_request
 		if (!request->failed)
 			r = ck_nomem(&err);
 	}
-	if (r < 0) {
+	if (r < 0 || CK_NEVER(!request->failed)) {
 		ck_ttrpc_answer(plugin->ttrpc, call->stream,
 				r == -CK_ENOMEM   ? CK_GRPC_RESOURCE_EXHAUSTED
 				: r == -CK_ESTATE ? CK_GRPC_FAILED_PRECONDITION

@@ -270,6 +270,8 @@ static int send_end(struct ck_nri *nri, const struct ck_nri_call *call, ck_nri_c
 	bool container =
 		call->event == CK_NRI_STOP_CONTAINER || call->event == CK_NRI_REMOVE_CONTAINER;
 	const char *id = container ? call->container_id : call->pod_id;
+	if (CK_NEVER(!id))
+		return bad(err, "call: an id is missing");
 	struct ending *ending = ck_alloc(sizeof(*ending) + strlen(id) + 1);
 	if (!ending)
 		return ck_nomem(err);

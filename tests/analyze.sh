@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# analyze.sh TOOL FILES FLAG... - looks through the product by gcc -fanalyzer, clang-tidy or
-# cppcheck. FILES are C files of the source directory, in one word; FLAGs are the compiler's. Prints
-# the findings, and how many there are as the last line. For `make analyze`, in the build directory.
+# analyze.sh TOOL FILES FLAG... - looks through the product by gcc -fanalyzer, clang's static
+# analyzer, clang-tidy or cppcheck. FILES are C files of the source directory, in one word; FLAGs
+# are the compiler's. Prints the findings, and how many there are as the last line. For
+# `make analyze`, in the build directory.
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -30,6 +31,10 @@ one_clang-tidy() {
 		--config="{ CheckOptions: [ $allowed ] }" \
 		--header-filter='/(src|cache|hooks|contrib)/.*[/][^./]+[.]h$' \
 		"$file" -- "${@:1:$#-1}"
+}
+# what scan-build runs, without its compilation and its pages
+one_clang() {
+	clang --analyze -w -Xclang -analyzer-werror --analyzer-output text "$@" -o /dev/null
 }
 
 case $1 in
@@ -70,7 +75,7 @@ run_cppcheck() {
 }
 
 if [ ${#files[@]} -eq 0 ] || [ $# -eq 0 ]; then
-	echo "usage: $0 gcc|clang-tidy|cppcheck FILES FLAG..." >&2
+	echo "usage: $0 gcc|clang|clang-tidy|cppcheck FILES FLAG..." >&2
 	exit 2
 fi
 out=$(mktemp) || exit 1
@@ -87,6 +92,7 @@ findings() { grep -E ': (warning|error): ' "$out" | sort -u | wc -l; }
 
 case $tool in
 gcc) need gcc gcc && name="gcc -fanalyzer $(gcc -dumpfullversion)" ;;
+clang) need clang clang && name="clang --analyze $(clang -dumpversion)" ;;
 clang-tidy)
 	need clang-tidy clang-tidy
 	name=$(clang-tidy --version | sed -n 's/.*version/clang-tidy/p')

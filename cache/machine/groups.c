@@ -133,7 +133,7 @@ void ck_entry_detach(struct ck_machine *m, struct ck_entry *e)
 	m->moves++;
 	for (int index = 0; index < CK_INDEXES; index++)
 		link_leave(m, e, (enum ck_index)index);
-	if (e->by_object.tbl)
+	if (e->by_object.tbl && !CK_NEVER(!e->row.key))
 		HASH_DELETE(by_object, m->by_object[e->row.key->kind], e);
 	e->by_object.tbl = NULL;
 	ck_timer_unset(&m->timers, &e->timer);

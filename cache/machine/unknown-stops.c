@@ -22,6 +22,8 @@ static struct ck_unknown_stop *find(const struct ck_machine *m, const char *id)
 
 static void forget(struct ck_machine *m, struct ck_unknown_stop *stop)
 {
+	if (CK_NEVER(m->unknown_stops->hh.prev)) /* the first one has none before it */
+		return;
 	HASH_DEL(m->unknown_stops, stop);
 	free(stop);
 }

@@ -274,7 +274,7 @@ static int compare_schema(sqlite3 *db, struct ck_error *err)
 
 int ck_schema_check(sqlite3 *db, int *ret_version, struct ck_error *err)
 {
-	int64_t application, version, objects;
+	int64_t application = 0, version = 0, objects = 0;
 	int r = ck_sql_number(db, "PRAGMA application_id", &application, err);
 
 	if (r >= 0)

@@ -32,17 +32,15 @@ struct ck_adjust {
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 
-static int adjust_new(const void *before, size_t len, struct ck_adjust **ret_adjust,
-		      struct ck_error *err)
+static struct ck_adjust *adjust_new(const void *before, size_t len) /* NULL: out of memory */
 {
 	CK_AUTO(ck_adjust) *adjust = CK_NEW(struct ck_adjust);
 	if (!adjust)
-		return ck_nomem(err);
+		return NULL;
 	ck_arena_init(&adjust->arena, CK_NRI_MERGE_MAX);
 	if (ck_bytes_add(&adjust->before, before, len) < 0)
-		return ck_nomem(err);
-	*ret_adjust = CK_TAKE(adjust);
-	return 0;
+		return NULL;
+	return CK_TAKE(adjust);
 }
 
 /* The messages that collect the changes exist from the start. They are written only if they are not
@@ -71,11 +69,11 @@ static int merge_init(struct ck_merge *merge, Ck__Nri__Container *container, str
 int ck_adjust_create(const void *container, size_t len, struct ck_adjust **ret_adjust,
 		     struct ck_error *err)
 {
-	CK_AUTO(ck_adjust) *adjust = NULL;
+	CK_AUTO(ck_adjust) *adjust = adjust_new(container, len);
 	Ck__Nri__Container *unpacked;
 	int r;
-	if ((r = adjust_new(container, len, &adjust, err)) < 0)
-		return r;
+	if (!adjust)
+		return ck_nomem(err);
 	adjust->kind = CREATE;
 	if ((r = ck_unpack(&adjust->arena, &ck__nri__container__descriptor, container, len,
 			   &unpacked, err)) < 0)
@@ -90,10 +88,10 @@ int ck_adjust_create(const void *container, size_t len, struct ck_adjust **ret_a
 int ck_adjust_update(const char *container_id, const void *resources, size_t len,
 		     struct ck_adjust **ret_adjust, struct ck_error *err)
 {
-	CK_AUTO(ck_adjust) *adjust = NULL;
+	CK_AUTO(ck_adjust) *adjust = adjust_new(resources, len);
 	int r;
-	if ((r = adjust_new(resources, len, &adjust, err)) < 0)
-		return r;
+	if (!adjust)
+		return ck_nomem(err);
 	adjust->kind = UPDATE;
 	if ((r = ck_unpack(&adjust->arena, &ck__nri__linux_resources__descriptor, resources, len,
 			   &adjust->resources, err)) < 0)
@@ -106,10 +104,12 @@ int ck_adjust_update(const char *container_id, const void *resources, size_t len
 
 int ck_adjust_others(struct ck_adjust **ret_adjust, struct ck_error *err)
 {
-	int r = adjust_new(NULL, 0, ret_adjust, err);
-	if (r == 0)
-		(*ret_adjust)->kind = OTHERS;
-	return r;
+	struct ck_adjust *adjust = adjust_new(NULL, 0);
+	if (!adjust)
+		return ck_nomem(err);
+	adjust->kind = OTHERS;
+	*ret_adjust = adjust;
+	return 0;
 }
 
 void ck_adjust_free(struct ck_adjust *adjust)
@@ -234,7 +234,7 @@ static int merge_other(struct ck_adjust *adjust, struct ck_claimant by, const ch
 {
 	struct change *change = NULL;
 	int r = find_change(adjust, id, &change, err);
-	if (r < 0)
+	if (r < 0 || CK_NEVER(!change))
 		return r;
 	by.claims = &change->claims;
 	r = merge_update(adjust, &change->resources, &by, update, err);

@@ -57,11 +57,6 @@ int ck_context(struct ck_error *err, int r, const char *fmt, ...)
 	return r;
 }
 
-int ck_nomem(struct ck_error *err)
-{
-	return ck_fail(err, CK_ENOMEM, "out of memory");
-}
-
 const char *ck_strerror(int code)
 {
 	static const char *const errors[] = {

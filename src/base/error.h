@@ -14,7 +14,11 @@ int ck_fail_errno(struct ck_error *err, int code, int sys, const char *fmt, ...)
 /* ck_context - put "phrase: " before the text; returns @r, so that it can be returned */
 int ck_context(struct ck_error *err, int r, const char *fmt, ...) CK_PRINTF(3, 4);
 /* ck_nomem - out of memory: -CK_ENOMEM. It needs no memory itself */
-int ck_nomem(struct ck_error *err);
+static inline int ck_nomem(struct ck_error *err)
+{
+	ck_fail(err, CK_ENOMEM, "out of memory");
+	return -CK_ENOMEM;
+}
 /* ck_grpc_name - "NOT_FOUND" for 5; "UNKNOWN" for numbers that gRPC does not define */
 const char *ck_grpc_name(int grpc);
 

@@ -71,7 +71,7 @@ static bool is_recent(const struct ck_look *look, const struct ck_history_row *l
 void ck_failings_find(const struct ck_look *look, uint64_t within, struct ck_failings *ret)
 {
 	const struct ck_reader *reader = look->reader;
-	struct known *known = NULL, *it, *next;
+	struct known *known = NULL;
 	for (size_t i = reader->history_n;
 	     i-- > 0 && is_recent(look, &reader->history[i], within);) {
 		const struct ck_history_row *line = &reader->history[i];
@@ -81,9 +81,10 @@ void ck_failings_find(const struct ck_look *look, uint64_t within, struct ck_fai
 	}
 	size_t n = HASH_COUNT(known);
 	*ret = (struct ck_failings){ .all = ck_must(ck_alloc((n + 1) * sizeof(*ret->all))) };
-	HASH_ITER(hh, known, it, next) /* as they were added */
-	{
-		HASH_DEL(known, it);
+	struct known *first = known;
+	HASH_CLEAR(hh, known); /* the list stays */
+	for (struct known *it = first, *next; it; it = next) { /* as they were added */
+		next = it->hh.next;
 		if (it->failing.n)
 			ret->all[ret->n++] = it->failing;
 		else

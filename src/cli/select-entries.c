@@ -402,7 +402,9 @@ int ck_look_pick_all(const struct ck_look *look, char **args, int n, bool **ret_
 	for (int i = 0; i < n; i++) {
 		struct ck_picked picked = { 0 };
 		int r = ck_look_pick(look, args[i], CK_PICK_TO_READ, &picked);
-		for (size_t j = 0; r == CK_EXIT_YES && j < look->reader->rows_n; j++)
+		size_t rows_n = r != CK_EXIT_YES || CK_NEVER(!picked.match) ? 0
+									     : look->reader->rows_n;
+		for (size_t j = 0; j < rows_n; j++)
 			match[j] = match[j] || picked.match[j];
 		free(picked.match);
 		worst = r > worst ? r : worst;

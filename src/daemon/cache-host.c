@@ -93,12 +93,17 @@ static struct call *call_new(struct ck_hosting *hosting, struct ck_job *job, enu
 	return call;
 }
 
-static void call_end(struct call *call, const struct ck_answer *answer)
+static void call_over(struct call *call, const struct ck_answer *answer)
 {
-	DL_DELETE(call->hosting->calls, call);
 	struct ck_job *job = call->job;
 	free(call);
 	ck_job_done(job, answer);
+}
+
+static void call_end(struct call *call, const struct ck_answer *answer)
+{
+	DL_DELETE(call->hosting->calls, call);
+	call_over(call, answer);
 }
 
 /* @message: the runtime's, or NULL */
@@ -463,9 +468,11 @@ void ck_hosting_free(struct ck_hosting *hosting)
 {
 	if (!hosting)
 		return;
-	while (hosting->calls) {
-		ck_unary_cancel(hosting->calls->rpc);
-		call_fail(hosting->calls, CK_GRPC_UNAVAILABLE, NULL);
+	const struct ck_answer answer = { .size = sizeof(answer), .grpc = CK_GRPC_UNAVAILABLE };
+	for (struct call *call; (call = hosting->calls);) {
+		DL_DELETE(hosting->calls, call);
+		ck_unary_cancel(call->rpc);
+		call_over(call, &answer);
 	}
 	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++) {
 		struct lister *list = &hosting->lists[kind];

@@ -52,9 +52,8 @@ struct ck_events {
 /* ---- the end of a subscription --------------------------------------------------------------- */
 
 /* resets the streams that are still there */
-static void sub_free(struct sub *sub)
+static void sub_free(struct ck_events *events, struct sub *sub)
 {
-	struct ck_events *events = sub->events;
 	DL_DELETE(events->subs, sub);
 	if (sub->client)
 		ck_h2_stream_reset(sub->client, CK_H2_CANCEL);
@@ -69,11 +68,11 @@ static void sub_free(struct sub *sub)
 		ck_announcer_listen(events->announcer, false);
 }
 
-static void end(struct sub *sub, int grpc, const char *message)
+static void end(struct ck_events *events, struct sub *sub, int grpc, const char *message)
 {
 	if (ck_grpc_answer(sub->client, sub->begun, grpc, message, NULL, 0) == 0)
 		ck_h2_stream_forget(CK_TAKE(sub->client));
-	sub_free(sub);
+	sub_free(events, sub);
 }
 
 /* A status would wait behind what the client does not read. A reset frees the queue, and a gRPC
@@ -83,7 +82,7 @@ static void cut_off(struct sub *sub, const char *why)
 	sub->events->daemon->metrics.clients_cut++;
 	ck_log(CK_LOG_WARNING, "a subscription to events was cut off: %s", why);
 	ck_h2_stream_reset(CK_TAKE(sub->client), CK_H2_ENHANCE_YOUR_CALM);
-	sub_free(sub);
+	sub_free(sub->events, sub);
 }
 
 /* ---- to the client --------------------------------------------------------------------------- */
@@ -254,7 +253,7 @@ static void up_headers(struct ck_h2_stream *stream, const struct ck_h2_header *h
 		return;
 	ck_h2_stream_forget(CK_TAKE(sub->client));
 	ck_h2_stream_forget(CK_TAKE(sub->up));
-	sub_free(sub);
+	sub_free(sub->events, sub);
 }
 
 static void up_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n,
@@ -268,7 +267,7 @@ static void up_data(struct ck_h2_stream *stream, const unsigned char *bytes, siz
 	while (n) {
 		int r = ck_grpc_read(&sub->reader, bytes, n, &used, &err);
 		if (r < 0) {
-			end(sub, CK_GRPC_INTERNAL, err.text);
+			end(sub->events, sub, CK_GRPC_INTERNAL, err.text);
 			return;
 		}
 		if (r > 0 && !event(sub, sub->reader.message.p, sub->reader.message.len))
@@ -284,7 +283,7 @@ static void up_end(struct ck_h2_stream *stream, void *userdata)
 	struct sub *sub = userdata;
 	(void)stream;
 	ck_h2_stream_forget(CK_TAKE(sub->up));
-	end(sub, CK_GRPC_UNAVAILABLE, "the runtime's events ended without a status");
+	end(sub->events, sub, CK_GRPC_UNAVAILABLE, "the runtime's events ended without a status");
 }
 
 static void up_closed(struct ck_h2_stream *stream, uint32_t error, void *userdata)
@@ -293,7 +292,7 @@ static void up_closed(struct ck_h2_stream *stream, uint32_t error, void *userdat
 	(void)stream;
 	(void)error;
 	sub->up = NULL;
-	end(sub, CK_GRPC_UNAVAILABLE, "the runtime's connection ended");
+	end(sub->events, sub, CK_GRPC_UNAVAILABLE, "the runtime's connection ended");
 }
 
 static const struct ck_h2_handler up_handler = {
@@ -326,7 +325,7 @@ static void client_closed(struct ck_h2_stream *stream, uint32_t error, void *use
 	(void)stream;
 	(void)error;
 	sub->client = NULL;
-	sub_free(sub);
+	sub_free(sub->events, sub);
 }
 
 static const struct ck_h2_handler client_handler = {
@@ -370,7 +369,7 @@ int ck_events_subscribe(struct ck_daemon *daemon, struct ck_h2_stream *client,
 	if (r == 0 && ck_grpc_send(sub->up, request, len) < 0)
 		r = ck_nomem(err);
 	if (r < 0) {
-		sub_free(sub);
+		sub_free(sub->events, sub);
 		return r;
 	}
 	ck_h2_stream_end(sub->up);
@@ -410,7 +409,7 @@ void ck_events_free(struct ck_events *events)
 	if (!events)
 		return;
 	while (events->subs)
-		end(events->subs, CK_GRPC_UNAVAILABLE, "crikeepd is stopping");
+		end(events, events->subs, CK_GRPC_UNAVAILABLE, "crikeepd is stopping");
 	ck_announcer_free(events->announcer);
 	events->daemon->events = NULL;
 	free(events);

@@ -28,7 +28,7 @@
 
 struct announcement {
 	struct announcement *prev, *next; /* of queued or running */
-	struct ck_announcer *announcer;
+	struct ck_announcer *announcer; /* while it runs */
 	char *id, *sandbox;
 	bool sandbox_met, met; /* an answer had the status of its sandbox; and its own */
 	/* A container that runs was found in use (K22), so its STARTED was held back too. */
@@ -299,7 +299,8 @@ static void pump(void *userdata)
 	while (announcer->queued && announcer->running_n < CK_ANNOUNCE_MAX) {
 		struct announcement *a = announcer->queued;
 		DL_DELETE(announcer->queued, a);
-		DL_APPEND(announcer->running, a);
+		DL_PREPEND(announcer->running, a); /* in no order */
+		a->announcer = announcer;
 		announcer->running_n++;
 		a->asked_at = ck_clock_ns(CLOCK_REALTIME);
 		ask_id(a, "PodSandboxStatus", a->sandbox, sandbox_told);
@@ -314,7 +315,7 @@ void ck_announcer_committed(struct ck_announcer *announcer, const struct ck_told
 	char *id = ck_strdup(entry->id),
 	     *sandbox = ck_strdup(entry->kind == CK_SANDBOX ? entry->id : entry->sandbox_id);
 	if (a && id && sandbox) {
-		*a = (struct announcement){ .announcer = announcer, .id = id, .sandbox = sandbox };
+		*a = (struct announcement){ .id = id, .sandbox = sandbox };
 		DL_APPEND(announcer->queued, a);
 	} else {
 		announcer->lost++;

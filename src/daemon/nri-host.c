@@ -66,13 +66,18 @@ static struct job *job_new(struct ck_plugging *plugging, struct ck_nri_job *nri_
 	return job;
 }
 
-static void job_end(struct job *job, int grpc, const struct ck_bytes *bytes)
+static void job_over(struct job *job, int grpc, const struct ck_bytes *bytes)
 {
-	DL_DELETE(job->plugging->jobs, job);
 	ck_unary_cancel(job->rpc);
 	ck_nri_job_done(job->job, grpc, bytes ? bytes->p : NULL, bytes ? bytes->len : 0);
 	ck_bytes_free(&job->described);
 	free(job);
+}
+
+static void job_end(struct job *job, int grpc, const struct ck_bytes *bytes)
+{
+	DL_DELETE(job->plugging->jobs, job);
+	job_over(job, grpc, bytes);
 }
 
 /* job_start - @message is freed; ends the job if the call cannot be made */
@@ -421,8 +426,10 @@ void ck_plugging_quiet(struct ck_plugging *plugging)
 	if (!plugging)
 		return;
 	plugging->source = sd_event_source_disable_unref(plugging->source);
-	while (plugging->jobs)
-		job_end(plugging->jobs, CK_GRPC_UNAVAILABLE, NULL);
+	for (struct job *job; (job = plugging->jobs);) {
+		DL_DELETE(plugging->jobs, job);
+		job_over(job, CK_GRPC_UNAVAILABLE, NULL);
+	}
 }
 
 void ck_plugging_free(struct ck_plugging *plugging)

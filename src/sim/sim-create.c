@@ -233,7 +233,7 @@ int ck_sim_create_container(struct ck_sim_call *call)
 	    name_add(&name, &pod, pod_parts, CK_COUNT(pod_parts)) == 0)
 		creation.name =
 			name_end(&name, ck_fields_number(&metadata, CRI_ContainerMetadata_attempt));
-	if (!creation.name)
+	if (!image || !creation.name)
 		r = ck_sim_nomem(call);
 	else if (!*image)
 		r = ck_sim_fail(call, CK_GRPC_INVALID_ARGUMENT, "config must name an image");
@@ -319,7 +319,7 @@ int ck_sim_premake(struct ck_sim *sim)
 		if (!premake(sim, NULL, i, 0))
 			return -CK_ENOMEM;
 	struct ck_sim_object *sandbox = sim->list[CK_SANDBOX];
-	for (uint64_t i = 0; i < sim->conf.made[CK_CONTAINER]; i++) {
+	for (uint64_t i = 0; pods && i < sim->conf.made[CK_CONTAINER]; i++) {
 		struct ck_sim_object *container = premake(sim, sandbox, i % pods, i / pods);
 		if (!container)
 			return -CK_ENOMEM;

@@ -21,9 +21,9 @@ int ck_sim_check(const char *parameters, struct ck_error *err)
 
 /* ---- clients --------------------------------------------------------------------------------- */
 
-static void client_free(struct ck_sim_client *client)
+static void client_free(struct ck_sim *sim, struct ck_sim_client *client)
 {
-	DL_DELETE(client->sim->clients, client);
+	DL_DELETE(sim->clients, client);
 	ck_connection_free(client->conn);
 	free(client);
 }
@@ -33,7 +33,8 @@ static void client_closed(struct ck_connection *conn, bool unread, const char *w
 	(void)conn;
 	(void)unread;
 	(void)why;
-	client_free(userdata);
+	struct ck_sim_client *client = userdata;
+	client_free(client->sim, client);
 }
 
 static void client_opened(struct ck_connection *conn, struct ck_h2_stream *stream, void *userdata)
@@ -69,7 +70,7 @@ void ck_sim_close(struct ck_sim *sim)
 {
 	ck_acceptor_free(sim->acceptor);
 	while (sim->clients)
-		client_free(sim->clients);
+		client_free(sim, sim->clients);
 	if (sim->loop.event)
 		ck_loop_fini(&sim->loop); /* ends connections, and so their calls */
 	while (sim->calls)

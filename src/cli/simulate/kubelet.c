@@ -174,7 +174,7 @@ static void call_ended(struct ck_simulation_call *call)
 	call->open = false;
 	call->object = NULL;
 	trace_call(call);
-	if (call->grpc) {
+	if (call->grpc || CK_NEVER(!object)) {
 		pod->sync_failed = true;
 		if (call->kind == CK_SANDBOX) {
 			sync_ended(pod);

@@ -333,8 +333,10 @@ static void close_cache(struct ck_simulation *sim)
 			o->job = o->remover = NULL;
 		}
 	ck_cache_close(cache, NULL);
-	while (k->turns)
-		turn_drop(k->turns);
+	for (struct turn *t = k->turns, *next; t; t = next) {
+		next = t->next;
+		turn_drop(t);
+	}
 }
 
 static int remove_file(const char *path, const struct stat *st, int type, struct FTW *ftw)

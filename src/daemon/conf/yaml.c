@@ -149,7 +149,7 @@ static int read_list(struct file *file, const struct ck_conf_key *key, size_t li
 	size_t n = 0;
 	int r = items ? next(file, key->name) : ck_nomem(file->err);
 	while (r == 0 && file->event.type != YAML_SEQUENCE_END_EVENT) {
-		const char *text;
+		const char *text = "";
 		r = scalar(file, key->name, &text);
 		if (r == 0 && is_null(&file->event))
 			r = wrong(file, line_of(file), key->name,
@@ -224,7 +224,7 @@ static int read_key(struct file *file, const char *section)
 {
 	char name[NAME_MAX_LEN];
 	char *whole = NULL;
-	const char *text;
+	const char *text = "";
 	size_t line = line_of(file);
 	int r = file->event.type == YAML_SCALAR_EVENT
 			? scalar(file, section, &text)
@@ -252,7 +252,9 @@ static int read_key(struct file *file, const char *section)
 		free(origin);
 	}
 	free(whole);
-	r = key ? seen(file, &file->keys[key - ck_conf_keys], key->name) : r;
+	if (!key)
+		return r;
+	r = seen(file, &file->keys[key - ck_conf_keys], key->name);
 	r = r ? r : next(file, key->name);
 	return r ? r : read_value(file, key, line);
 }
