@@ -248,6 +248,18 @@ fuzz:
 	setarch -R tests/fuzz/fuzz-$(T) -max_total_time=$(SECONDS) -max_len=65536 \
 		-print_final_stats=1 found/$(T) $$seeds
 
+# every target, RUNS times each, JOBS at a time; with MERGE=yes, what is new becomes a seed
+RUNS = 100000
+JOBS = $$(nproc)
+fuzz-all:
+	@$(call sub_build,build-fuzz,CC=clang CFLAGS='-O1 -g' --enable-checks --enable-fuzzing \
+		--enable-sanitizers)
+	+@$(MAKE) $(AM_MAKEFLAGS) -C build-fuzz fuzz-programs
+	@cd build-fuzz && $(abs_srcdir)/tests/fuzz/run-all.sh $(abs_srcdir) $(RUNS) $(JOBS) \
+		'$(MERGE)' $(fuzz_tests)
+fuzz-programs: $(BUILT_SOURCES)
+	+@$(MAKE) $(AM_MAKEFLAGS) $(fuzz_tests)
+
 bench: all
 	+@$(MAKE) $(AM_MAKEFLAGS) $(check_LTLIBRARIES) $(benches)
 	@for b in $(benches); do \
@@ -267,7 +279,7 @@ check-style:
 # each tool with every processor, so one after the other; -k tells what all of them find
 analyze:
 	+@$(MAKE) $(AM_MAKEFLAGS) -k -j1 $(analyze_targets)
-analyze_targets = analyze-gcc analyze-clang-tidy analyze-cppcheck
+analyze_targets = analyze-gcc analyze-clang analyze-clang-tidy analyze-cppcheck
 $(analyze_targets): $(BUILT_SOURCES)
 	@$(srcdir)/tests/analyze.sh $(@:analyze-%=%) "$$(cd $(srcdir) && \
 		find src cache hooks contrib/examples -name '*.c' ! -name '*.pb-c.c' | sort | \

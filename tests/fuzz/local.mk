@@ -16,7 +16,8 @@ fuzz_tests = \
 	tests/fuzz/fuzz-ttrpc
 if RPC
 fuzz_tests += \
-	tests/fuzz/fuzz-h2
+	tests/fuzz/fuzz-h2 \
+	tests/fuzz/fuzz-h2-frames
 endif
 if DAEMON
 fuzz_tests += \
@@ -27,6 +28,11 @@ fuzz_tests += \
 	tests/fuzz/fuzz-yaml
 endif
 
+tests_fuzz_fuzz_h2_SOURCES = tests/fuzz/fuzz-h2.c \
+	tests/fuzz/h2-life.c tests/fuzz/h2-life.h
+tests_fuzz_fuzz_h2_frames_SOURCES = tests/fuzz/fuzz-h2-frames.c \
+	tests/fuzz/h2-life.c tests/fuzz/h2-life.h
+
 test_support += tests/fuzz/driver.c tests/fuzz/fuzz.h
 
-EXTRA_DIST += tests/fuzz/corpus
+EXTRA_DIST += tests/fuzz/corpus tests/fuzz/run-all.sh
