@@ -281,13 +281,15 @@ static void step_start_begin(struct world *w, const struct step *s)
 	    w->objects[i].starting == w->life)
 		return;
 	struct object *o = &w->objects[i];
-	char sandbox[CK_ID_MAX + 1];
+	char sandbox[CK_ID_MAX + 1] = "";
 	int r = ck_container_starting(w->cache, o->id);
 	if (r == 0)
 		r = ck_start_begin(w->cache, o->id, sandbox);
 	world_say(w, "  the start of %s begins: %d", o->id, r);
 	if (r < 0 || w->dead)
 		return;
+	if (strcmp(sandbox, runtime_sandbox(w, &o->req)) != 0)
+		world_wrong(w, "%s is started in sandbox '%s'", o->id, sandbox);
 	o->starting = w->life;
 	o->delivered = true;
 	o->exempt = o->exempt || w->lags;

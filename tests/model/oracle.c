@@ -601,12 +601,23 @@ static void look_at(struct world *w, const struct ck_entry *e)
 	oracle_look_at_start(w, s, e);
 }
 
+/* a line of the history has a status if it tells of a failure */
+static void has_status(struct world *w, const struct ck_history_event *event)
+{
+	MUST(w,
+	     !event->grpc || event->what == CK_WHAT_FAILED ||
+		     event->what == CK_WHAT_DESTROY_FAILED || event->what == CK_WHAT_START_FAILED,
+	     "entry %lu: %s, with the status %d", (unsigned long)event->entry->row.id,
+	     ck_what_text(event->what), event->grpc);
+}
+
 void oracle_observe(struct world *w)
 {
 	size_t n;
 	const struct ck_history_event *history = ck_machine_history(w->m, &n);
 
 	for (; w->history_seen < n; w->history_seen++) {
+		has_status(w, &history[w->history_seen]);
 		if (history[w->history_seen].what != CK_WHAT_MOVED)
 			continue;
 		explained(w, &history[w->history_seen]);

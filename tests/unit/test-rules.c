@@ -1939,6 +1939,21 @@ static void k25_restart_takes_up_each_state(void **state)
 	assert_true(state_of(E) == CK_STATE_EVICTING && world_entry(w, E)->row.tries == 1);
 }
 
+static void k25_search_for_what_is_evicted_goes_on(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 10 * S);
+	world_lose(w, A);
+	begin(B, attempt(sandbox, 1), 240 * S); /* A is given up; nobody knows its id */
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	uint64_t since = world_entry(w, A)->row.searched;
+	assert_true(since);
+	world_time(w, 3 * S);
+	world_crash(w, 0);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	assert_int_equal(world_entry(w, A)->row.searched, since);
+}
+
 /* the host has no list, so that only what was listed meanwhile tells that it is used */
 static void k22_what_is_taken_during_the_hooks_is_not_destroyed(void **state)
 {
@@ -2079,6 +2094,23 @@ static void k25_undelivered_container_of_a_dead_sandbox_is_evicted(void **state)
 	assert_int_equal(state_of(B), CK_STATE_GONE);
 }
 
+/* an earlier list, which still shows it as created, comes in later */
+static void k22_what_ran_in_a_dead_sandbox_was_delivered(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_handed(B, container_in(A));
+	world_condition(w, A, CK_CONDITION_DEAD);
+	world_crash(w, 0);
+	world_condition(w, B, CK_CONDITION_RUNNING);
+	lists_come_in();
+	list_passes(CK_CONTAINER);
+	assert_int_equal(state_of(B), CK_STATE_ENDED);
+	world_condition(w, B, CK_CONDITION_READY);
+	list_passes(CK_CONTAINER);
+	assert_int_equal(state_of(B), CK_STATE_ENDED);
+}
+
 static void k25_reboot_evicts_what_is_left_over(void **state)
 {
 	(void)state;
@@ -2116,6 +2148,17 @@ static void k26_the_id_in_the_row_wins(void **state)
 	let_evict();
 	assert_int_equal(outcome(C), CK_HAND_BACK);
 	assert_string_equal(w->callers[C].id, "s1");
+}
+
+/* what an earlier try has left is the runtime's to show, and the kubelet's to remove */
+static void k26_a_dead_one_is_no_candidate(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_external(w, B, &sandbox, CK_CONDITION_DEAD, true);
+	list_passes(CK_SANDBOX);
+	assert_null(world_entry(w, B));
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
 }
 
 static void k27_what_has_no_row_is_shown_and_never_served(void **state)
@@ -2325,6 +2368,18 @@ static size_t lines_of_history(size_t lines)
 	assert_non_null(ck_machine_history(w->m, &n));
 	round_ends();
 	return n;
+}
+
+static void history_names_the_chosen_when_nobody_says_who_was_told(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	w->more = true;
+	const char *id = w->callers[A].id;
+	assert_int_equal(ck_machine_note_told(w->m, CK_SANDBOX, id, CK_HOOK_RUN, NULL), 0);
+	assert_true(*world_entry(w, A)->row.told);
+	assert_string_equal(said(A, CK_WHAT_TOLD), world_entry(w, A)->row.told);
+	round_ends();
 }
 
 static void k30_a_large_round_leaves_no_memory_of_its_history(void **state)
@@ -2663,6 +2718,7 @@ int main(void)
 		TEST(k24_list_older_than_a_removal_brings_nothing_back),
 		TEST(k24_list_older_than_a_removal_finds_no_lost_creation),
 		TEST(k25_restart_takes_up_each_state),
+		TEST(k25_search_for_what_is_evicted_goes_on),
 		TEST(k22_what_is_taken_during_the_hooks_is_not_destroyed),
 		TEST(k17_counts_what_was_destroyed),
 		TEST(history_says_why_it_moved),
@@ -2671,9 +2727,11 @@ int main(void)
 		TEST(k22_what_is_in_use_is_told_when_there_is_memory),
 		TEST(k25_undelivered_container_is_kept_again),
 		TEST(k25_undelivered_container_of_a_dead_sandbox_is_evicted),
+		TEST(k22_what_ran_in_a_dead_sandbox_was_delivered),
 		TEST(k25_reboot_evicts_what_is_left_over),
 		TEST(k25_time_of_a_row_that_lies_ahead_is_now),
 		TEST(k26_the_id_in_the_row_wins),
+		TEST(k26_a_dead_one_is_no_candidate),
 		TEST(k27_what_has_no_row_is_shown_and_never_served),
 		TEST(k34_another_attempt_waits_for_a_start_and_finds_it_running),
 		TEST(k34_a_caller_that_waits_too_long_hears_of_the_start),
@@ -2688,6 +2746,7 @@ int main(void)
 		TEST(k28_timers_are_exact),
 		TEST(k29_effects_come_after_the_write),
 		TEST(k30_memory_holds_what_is_there_and_no_more),
+		TEST(history_names_the_chosen_when_nobody_says_who_was_told),
 		TEST(k30_a_large_round_leaves_no_memory_of_its_history),
 		TEST(k31_other_digest_key_is_evicted_at_the_claim),
 		TEST(k32_start_delivers_although_the_disk_is_full),
