@@ -562,6 +562,9 @@ static void owners_are_told(void **state)
 			 0);
 	assert_owners(adjust,
 		      "c1: CPUShares=10-a Env[A]=10-a Env[B]=-20-b Env[PATH]=-20-b Env[C]=20-b");
+	assert_int_equal(reply(adjust, "30-c", "annotations{key:'N' value:'1'}", NULL), 0);
+	assert_owners(adjust, "c1: CPUShares=10-a Env[A]=10-a Env[B]=-20-b Env[PATH]=-20-b "
+			      "Env[C]=20-b Annotations[N]=30-c");
 	ck_adjust_free(adjust);
 }
 
@@ -604,9 +607,14 @@ static void updates_of_others_are_merged(void **state)
 	assert_int_equal(reply_as(adjust, create, "40-d",
 				  UPDATE("z", "cpu{}") "update{container_id:'w'} update{}", NULL),
 			 0);
+	struct ck_error untouched = { .code = 77 };
+	assert_int_equal(reply_as(adjust, create, "45-e",
+				  UPDATE_IGNORE("x", "cpu{period{value:4}}"), &untouched),
+			 0);
+	assert_int_equal(untouched.code, 77); /* there was no failure */
 	assert_int_equal(ck_adjust_others_n(adjust), 2);
-	assert_other(adjust, 0, "x", "10-a,20-b",
-		     "cpu{shares{value:1} quota{value:2}} unified{key:'k'}", true);
+	assert_other(adjust, 0, "x", "10-a,20-b,45-e",
+		     "cpu{shares{value:1} quota{value:2} period{value:4}} unified{key:'k'}", true);
 	assert_other(adjust, 1, "y", "10-a,30-c", "memory{limit{value:3}} pids{limit:5}", false);
 	assert_other(adjust, 1, "y", "10-a,30-c", "memory{limit{value:3}} pids{limit:5}", false);
 	/* after it was looked at */
@@ -614,7 +622,8 @@ static void updates_of_others_are_merged(void **state)
 	assert_other(adjust, 1, "y", "10-a,30-c,40-d",
 		     "memory{limit{value:3}} cpu{mems:'0'} pids{limit:5}", false);
 	assert_true(ck_adjust_is_empty(adjust));
-	assert_owners(adjust, "x: CPUShares=10-a CPUQuota=20-b CgroupsUnified[k]=20-b; "
+	assert_owners(adjust, "x: CPUShares=10-a CPUQuota=20-b CPUPeriod=45-e "
+			      "CgroupsUnified[k]=20-b; "
 			      "y: PidsLimit=10-a MemLimit=30-c CPUSetMems=40-d");
 
 	struct ck_error err = { 0 };

@@ -3,6 +3,7 @@
  * alone. */
 #include "tests/unit/harness.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -210,6 +211,42 @@ static void a_directory_others_can_write_into_is_not_believed(void **state)
 	assert_int_equal(ck_admin_request_make(f->place.dir, &request, name, &f->err), -CK_EIO);
 }
 
+/* root's, when crikeepd has given up root */
+static void a_directory_of_root_is_believed(void **state)
+{
+	struct fixture *f = *state;
+	struct ck_admin_request request = { .verb = CK_ADMIN_EVICT, .entry = 1 };
+	char path[400], name[33];
+
+	if (geteuid() != 0)
+		return; /* nobody else can have such a directory */
+	snprintf(path, sizeof(path), "%s/wishes", f->place.dir);
+	assert_int_equal(chmod(f->place.top, 0755), 0);
+	assert_int_equal(chmod(f->place.dir, 0755), 0);
+	assert_int_equal(chmod(path, 0755), 0);
+	assert_int_equal(seteuid(65534), 0);
+	int r = ck_admin_request_make(f->place.dir, &request, name, &f->err);
+	assert_int_equal(seteuid(0), 0);
+	assert_int_equal(r, -CK_EIO); /* it may not write there, which comes after that */
+	assert_int_equal(f->err.sys, EACCES);
+}
+
+static void an_answer_that_cannot_be_written_leaves_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct ck_admin_request taken;
+	char path[400];
+
+	put(f, NAME ".wish", "crikeep-wish 1\nverb evict\nentry 1\n", 34);
+	assert_int_equal(ck_admin_requests_take(f->requests, &taken), 1);
+	snprintf(path, sizeof(path), "%s/wishes/%s.answer", f->place.dir, NAME);
+	assert_int_equal(mkdir(path, 0700), 0);
+	ck_admin_requests_answer(f->requests, &taken, &(struct ck_admin_answer){ 0 });
+	assert_int_equal(rmdir(path), 0);
+	snprintf(path, sizeof(path), "%s/wishes/%s.tmp", f->place.dir, NAME);
+	assert_int_not_equal(access(path, F_OK), 0);
+}
+
 static void without_a_state_directory_there_is_nobody_to_ask(void **state)
 {
 	struct fixture *f = *state;
@@ -272,6 +309,8 @@ int main(void)
 		TEST(more_requests_than_a_round_looks_at_all_get_through),
 		TEST(an_answer_nobody_fetches_is_removed),
 		TEST(a_directory_others_can_write_into_is_not_believed),
+		TEST(a_directory_of_root_is_believed),
+		TEST(an_answer_that_cannot_be_written_leaves_nothing),
 		TEST(without_a_state_directory_there_is_nobody_to_ask),
 		TEST(only_the_exact_text_is_a_request),
 	};

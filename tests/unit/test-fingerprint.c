@@ -3,6 +3,7 @@
 
 #include "cache/request/fingerprint.h"
 #include "cache/request/digests.h"
+#include "cache/request/normalize.h"
 #include "src/base/fault.h"
 #include "src/base/mem.h"
 #include "tests/unit/cri-build.h"
@@ -561,6 +562,15 @@ static void unknown_fields_count_and_are_named(void **state)
 	expect_same_configs(&a, &b);
 	pb_pair(&b, 70000, "k", "1");
 	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT, "config.#70000");
+
+	for (unsigned number = 127; number <= 128; number++) { /* in one byte, and in four */
+		char path[32];
+		a.len = b.len = 0;
+		pb_number(&a, number, 1);
+		pb_number(&b, number, 2);
+		snprintf(path, sizeof(path), "config.#%u", number);
+		expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT, path);
+	}
 }
 
 static void field_of_another_wire_type_counts_as_unknown(void **state)
@@ -1068,6 +1078,45 @@ static void image_reference_with_a_nul_is_not_resolved(void **state)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
+/* Rows of an earlier release are compared with requests of this one. Another sum means another
+ * form: raise CK_FORM_VERSION. */
+static void the_form_of_this_version_stays(void **state)
+{
+	struct pb request, config = { .len = 0 };
+	struct ck_normalized form;
+	struct ck_difference difference;
+	uint64_t sum = UINT64_C(14695981039346656037); /* FNV-1a */
+	static const struct ck_record earlier = { /* of the same request */
+		.form = 1,
+		.key_id = { 0xb7, 0x38, 0xab, 0xee, 0x37, 0x89, 0x08, 0x88 },
+		.salt = { 0x11, 0xdc, 0x10, 0xa2, 0xb6, 0x6a, 0x2c, 0x92, 0x74, 0xd3, 0x17, 0xed,
+		  0xba, 0xf5, 0x1b, 0x2a },
+		.root = { 0x19, 0xb7, 0x43, 0x20, 0xea, 0xf5, 0x96, 0x9b, 0x12, 0x40, 0x12, 0x5c,
+		  0xd2, 0x26, 0x7d, 0xc7, 0x17, 0xd3, 0x35, 0x42, 0x9e, 0xbd, 0xd8, 0xa8,
+		  0x13, 0x7a, 0x42, 0x7c, 0x70, 0xc8, 0x3d, 0xa5 },
+		.rest = { 0x5d, 0xca, 0x66, 0x61, 0xba, 0x82, 0xec, 0x8c, 0xf6, 0xd3, 0x5b, 0xce,
+		  0x42, 0x67, 0x38, 0x40 },
+	};
+
+	(void)state;
+	image_config(&config, "quay.io/a", "quay.io/b");
+	image_mount(&config, "quay.io/c", "quay.io/d", true);
+	pb_pair(&config, 6, "LEVEL", "1");
+	pb_pair(&config, 9, "app", "web");
+	pb_text(&config, 4, "run");
+	pb_number(&config, 99, 7);
+	build_container(&request, &config, NULL);
+	assert_int_equal(ck_normalize(CK_CONTAINER, request.bytes, request.len, &form, NULL), 0);
+	for (size_t i = 0; i < form.n; i++)
+		for (size_t k = 0; k < form.fields[i].len; k++)
+			sum = (sum ^ form.fields[i].bytes[k]) * UINT64_C(1099511628211);
+	ck_normalized_fini(&form);
+	assert_int_equal(CK_FORM_VERSION, 1);
+	assert_int_equal(sum, UINT64_C(0xc6fb5f70a7a6389d));
+	CK_AUTO(ck_fingerprint) *fp = fingerprint_of(CK_CONTAINER, &request);
+	assert_int_equal(ck_record_compare(&earlier, fp, &strict, &difference), CK_RELATION_SAME);
+}
+
 static void names_are_printed_safely(void **state)
 {
 	struct pb a = { .len = 0 }, none = { .len = 0 };
@@ -1392,6 +1441,36 @@ static void every_allocation_may_fail(void **state)
 	assert_in_range(failed, 4, 8);
 }
 
+static void without_memory_the_digests_are_missing(void **state)
+{
+	struct pb request[2], config = { .len = 0 };
+	struct ck_difference difference;
+
+	(void)state;
+	build_container(&request[0], &config, NULL);
+	pb_pair(&config, 6, "E", "value");
+	build_container(&request[1], &config, NULL);
+	for (unsigned nth = 1;; nth++) {
+		CK_AUTO(ck_fingerprint) *a = NULL;
+		CK_AUTO(ck_fingerprint) *b = NULL;
+		assert_int_equal(ck_fingerprint_make(&test_key, CK_CONTAINER, request[0].bytes,
+						     request[0].len, &a, NULL),
+				 0);
+		assert_int_equal(ck_fingerprint_make(&test_key, CK_CONTAINER, request[1].bytes,
+						     request[1].len, &b, NULL),
+				 0);
+		ck_fault_arm(CK_FAULT_ALLOC, nth, false);
+		enum ck_relation relation =
+			ck_fingerprints_compare(a, b, &normalized, &difference);
+		bool hit = ck_fault_hit();
+		ck_fault_arm(0, 0, false);
+		assert_int_equal(relation,
+				 hit ? CK_RELATION_NEEDS_DIGESTS : CK_RELATION_DIFFERENT);
+		if (!hit)
+			return;
+	}
+}
+
 /* the root tells; only who differs needs memory for digests, and may come again */
 static void a_request_that_comes_again_needs_no_digests(void **state)
 {
@@ -1466,6 +1545,7 @@ int main(void)
 		cmocka_unit_test(resolved_image_ids_answer_the_question),
 		cmocka_unit_test(a_tag_that_moved_is_another_image),
 		cmocka_unit_test(image_reference_with_a_nul_is_not_resolved),
+		cmocka_unit_test(the_form_of_this_version_stays),
 		cmocka_unit_test(names_are_printed_safely),
 		cmocka_unit_test(two_records_of_one_request_share_nothing),
 		cmocka_unit_test(record_of_another_key_form_or_kind_is_not_comparable),
@@ -1477,6 +1557,7 @@ int main(void)
 		cmocka_unit_test(too_much_is_refused_and_says_so),
 		cmocka_unit_test(large_request_is_taken),
 		cmocka_unit_test(every_allocation_may_fail),
+		cmocka_unit_test(without_memory_the_digests_are_missing),
 		cmocka_unit_test(a_request_that_comes_again_needs_no_digests),
 	};
 

@@ -148,6 +148,7 @@ static void name_of_the_plugin_that_refuses_stays(void **state)
 	/* found by fuzz-redact: "hunter" in base64 is like any name */
 	expect_env("plugin 10-aHVudGVy: aHVudGVy", "hunter", "plugin 10-aHVudGVy: ***");
 	expect_env("plugin 10 x7q", "", "plugin 10 ***");
+	expect_env("failed 10-x7q: no", "", "failed 10-***: no"); /* who fails is no plugin */
 	expect_env("plugin 10-" ID ID " no", "", "plugin 10-*** no");
 }
 

@@ -140,6 +140,19 @@ static void *hold_for_an_instant(void *arg)
 	return NULL;
 }
 
+/* no pid is better than that of an earlier owner */
+static void an_owner_that_cannot_leave_its_pid_leaves_no_other(void **state)
+{
+	struct fixture *f = *state;
+
+	must_open(f);
+	close_store(f);
+	write_file(place_file(&f->place, "owner"), "12 34.5\n", 8);
+	assert_int_equal(mkdir(place_file(&f->place, "owner.tmp"), 0700), 0);
+	must_open(f);
+	assert_int_not_equal(access(place_file(&f->place, "owner"), F_OK), 0);
+}
+
 static void a_shared_lock_for_an_instant_keeps_no_owner_out(void **state)
 {
 	struct fixture *f = *state;
@@ -543,6 +556,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(the_directory_is_owned_once_and_the_owner_is_named),
+		TEST(an_owner_that_cannot_leave_its_pid_leaves_no_other),
 		TEST(a_shared_lock_for_an_instant_keeps_no_owner_out),
 		TEST(ownership_ends_with_the_process_and_its_rows_stay),
 		TEST(files_are_private_whatever_the_umask),

@@ -260,6 +260,15 @@ static long pinned_by(struct fixture *f)
 	return pid;
 }
 
+static char findings[4096];
+
+static void add_finding(const char *finding, void *userdata)
+{
+	(void)userdata;
+	size_t n = strlen(findings);
+	snprintf(findings + n, sizeof(findings) - n, "%s\n", finding);
+}
+
 /* Its transaction pins the WAL, and nothing else. The log names it, once for each doubling. */
 static void a_stopped_reader_only_makes_the_wal_grow(void **state)
 {
@@ -282,6 +291,11 @@ static void a_stopped_reader_only_makes_the_wal_grow(void **state)
 	}
 	assert_int_equal(told, 2);
 	assert_int_equal(pinned_by(f), pid);
+	char named[64];
+	findings[0] = '\0';
+	assert_int_equal(ck_reader_check(f->place.dir, add_finding, NULL, &f->err), 1);
+	snprintf(named, sizeof(named), "process %ld reads the database", (long)pid);
+	assert_non_null(strstr(findings, named));
 	kill(pid, SIGCONT);
 	assert_int_equal(join_child(pid), 0);
 	transitions(f, 400);
@@ -615,6 +629,8 @@ static void where_there_is_no_database_nothing_is_found(void **state)
 	f->store = NULL;
 	assert_int_equal(ck_reader_open("/nonexistent/crikeep", CK_READ_ROWS, &reader, &f->err),
 			 -CK_ENOTFOUND);
+	assert_int_equal(ck_reader_open("/nonexistent/crikeep", CK_READ_COUNTERS, &reader, &f->err),
+			 -CK_ENOTFOUND);
 	snprintf(path, sizeof(path), "%s", place_file(&f->place, "crikeep.db"));
 	assert_int_equal(truncate(path, 0), 0);
 	assert_int_equal(ck_reader_open(f->place.dir, CK_READ_ROWS, &reader, &f->err),
@@ -625,15 +641,6 @@ static void where_there_is_no_database_nothing_is_found(void **state)
 }
 
 /* ---- the check ------------------------------------------------------------------------------- */
-
-static char findings[4096];
-
-static void add_finding(const char *finding, void *userdata)
-{
-	(void)userdata;
-	size_t n = strlen(findings);
-	snprintf(findings + n, sizeof(findings) - n, "%s\n", finding);
-}
 
 static int check_after(struct fixture *f, const char *sql)
 {
