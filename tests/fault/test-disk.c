@@ -524,6 +524,42 @@ static void damage_while_running_loses_nothing(void **state)
 	assert_int_equal(set_aside(f), 1);
 }
 
+/* SQLite finds nothing wrong with it. Digests that can be read go into the new file. */
+static void a_damaged_fingerprint_sets_the_database_aside(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask bad = fx_sandbox("bad"), good = fx_sandbox("good");
+	char path[512], sql[128];
+	sqlite3 *db;
+	bad.env = good.env = "before";
+	fx_open(f);
+	fx_keep(f, &bad, "s1");
+	fx_keep(f, &good, "s2");
+	for (const struct ck_entry *e = ck_machine_entries(f->cache->machine); e;
+	     e = e->by_row.next)
+		assert_null(e->row.record.digests); /* memory holds the roots (K30) */
+	snprintf(sql, sizeof(sql), /* syncs are counted in this process */
+		 "PRAGMA synchronous = OFF; UPDATE fingerprint SET leaves = x'ff' WHERE entry = %llu",
+		 (unsigned long long)fx_row_id(f, "s1"));
+	fx_close(f);
+	snprintf(path, sizeof(path), "%s/crikeep.db", f->dir);
+	assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	fx_open(f);
+	bad.env = "after";
+	struct ck_turn *turn = fx_wait(f, &bad);
+	assert_int_equal(fx_decision(f, turn), CK_CREATE);
+	ck_turn_free(turn);
+	assert_int_equal(set_aside(f), 1);
+	good.env = "after";
+	turn = fx_wait(f, &good);
+	assert_int_equal(fx_decision(f, turn), CK_CREATE);
+	assert_non_null(strstr(fx_why(f), "the request changed: config."));
+	ck_turn_free(turn);
+	assert_int_equal(set_aside(f), 1);
+}
+
 static void removed_database_is_written_anew(void **state)
 {
 	struct fixture *f = *state;
@@ -806,6 +842,7 @@ int main(void)
 		TEST(two_rows_of_one_key_are_damage),
 		TEST(damage_between_lives_is_set_aside),
 		TEST(damage_while_running_loses_nothing),
+		TEST(a_damaged_fingerprint_sets_the_database_aside),
 		TEST(removed_database_is_written_anew),
 		TEST(no_call_waits_for_a_disk_to_sync),
 		TEST(stopped_reader_of_our_own_blocks_nobody),

@@ -27,7 +27,7 @@ static void plugins_are_told_by_index_one_after_the_other(void **state)
 	struct nw_sent sent;
 	(void)state;
 	struct nw *w = nw_started();
-	struct plugin *last = nw_ready(w, "90-c"), *first = nw_ready(w, "05-b"),
+	struct plugin *last = nw_ready(w, "12-c"), *first = nw_ready(w, "05-b"),
 		      *second = nw_ready(w, "10-a");
 	plugin_rule(first, CK_NRI_RUN_POD_SANDBOX, PLUGIN_HOLDS, 1);
 	plugin_rule(second, CK_NRI_RUN_POD_SANDBOX, PLUGIN_HOLDS, 1);
@@ -462,6 +462,41 @@ static void who_is_late_gets_the_rest_when_it_answers(void **state)
 	finish(w);
 }
 
+static bool file_says(const char *path, const char *word)
+{
+	char text[4096];
+	FILE *file = fopen(path, "re");
+	size_t n = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+	text[n] = '\0';
+	if (file)
+		fclose(file);
+	return strstr(text, word);
+}
+
+static void what_waits_for_a_plugin_is_in_the_status_file(void **state)
+{
+	char path[sizeof(((struct nw *)NULL)->dir) + 16];
+	(void)state;
+	struct nw *w = nw_new();
+	snprintf(path, sizeof(path), "%s/status", w->dir);
+	w->options.status_path = path;
+	assert_int_equal(nw_open(w), 0);
+	nw_start(w);
+	struct plugin *slow = nw_ready(w, "10-a");
+	plugin_rule(slow, CK_NRI_RUN_POD_SANDBOX, PLUGIN_HOLDS, 1);
+	for (unsigned i = 0; i < 2; i++) {
+		const char *id = i ? "s1" : "s0";
+		nw_pod(w, id);
+		assert_int_equal(nw_choose(w, id, NULL, 0), 0);
+		nw_send(w, CK_NRI_RUN_POD_SANDBOX, id, NULL);
+		nw_advance(w, 3 * S); /* it is overdue */
+		assert_true(file_says(path, i ? " queued=1 " : " queued=0 "));
+	}
+	plugin_release(slow);
+	nw_settle(w);
+	finish(w);
+}
+
 static void who_is_late_for_too_long_is_closed(void **state)
 {
 	(void)state;
@@ -567,6 +602,9 @@ static void the_host_is_asked_until_it_can_tell(void **state)
 		/* half a description would never be put right (R3) */
 		assert_int_equal(sent.ended, 0);
 		assert_int_equal(plugin_count(p, CK_NRI_RUN_POD_SANDBOX, NULL), 0);
+		/* after pauses that double up to 8 times the first one */
+		assert_in_range(w->asked[NW_DESCRIBE], 10,
+				4 + 20 * S / (8 * CK_NRI_DESCRIBE_AGAIN));
 		if (ever)
 			w->fail[NW_DESCRIBE] = 0;
 		nw_advance(w, 20 * S);
@@ -665,6 +703,31 @@ static void updates_that_fail_are_named(void **state)
 	finish(w);
 }
 
+static void a_host_that_can_change_nothing_says_so(void **state)
+{
+	struct plugin_buffer request = { .p = NULL };
+	(void)state;
+	struct nw *w = nw_new();
+	w->host.update = NULL;
+	w->host.evict = NULL;
+	assert_int_equal(nw_open(w), 0);
+	nw_start(w);
+	struct plugin *p = nw_ready(w, "10-a");
+	nw_run(w, "s1");
+	nw_create(w, "c1", "s1");
+	update_of(&request, "c1", false);
+	eviction_of(&request, 2, "c1", "because");
+	uint32_t stream =
+		plugin_ask(p, PLUGIN_RUNTIME_SERVICE, "UpdateContainers", request.p, request.len);
+	nw_settle(w);
+	const struct plugin_answer *answer = plugin_answer_to(p, stream);
+	assert_non_null(answer);
+	assert_non_null(memmem(answer->payload, answer->len, "c1", 2)); /* it has failed */
+	assert_non_null(strstr(w->log, "evicting container c1 for a plugin: UNIMPLEMENTED"));
+	plugin_bytes_free(&request);
+	finish(w);
+}
+
 static void what_a_plugin_was_not_told_of_it_cannot_change(void **state)
 {
 	struct plugin_buffer request = { .p = NULL };
@@ -680,6 +743,17 @@ static void what_a_plugin_was_not_told_of_it_cannot_change(void **state)
 	assert_string_equal(w->changes, "");
 	assert_int_equal(p->answers[p->answers_n - 1].code, 0);
 	plugin_bytes_free(&request);
+	finish(w);
+}
+
+static void an_update_that_cannot_be_read_is_the_plugins_fault(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	struct plugin *p = nw_ready(w, "10-a");
+	uint32_t bad = plugin_ask(p, PLUGIN_RUNTIME_SERVICE, "UpdateContainers", "\x0a\x7f", 2);
+	nw_settle(w);
+	assert_int_equal(plugin_answer_to(p, bad)->code, 3);
 	finish(w);
 }
 
@@ -700,6 +774,11 @@ static void evictions_reach_the_host(void **state)
 	plugin_replies(p, CK_NRI_CREATE_CONTAINER, answered.p, answered.len);
 	nw_create(w, "c3", "s1");
 	assert_string_equal(w->changes, "evict c1 [no memory left] evict c2 [too loud]");
+	assert_null(strstr(w->log, "evicting container"));
+	w->fail[NW_EVICT] = 14; /* nobody waits for it, so the log says it */
+	plugin_ask(p, PLUGIN_RUNTIME_SERVICE, "UpdateContainers", asked.p, asked.len);
+	nw_settle(w);
+	assert_non_null(strstr(w->log, "evicting container c1 for a plugin: UNAVAILABLE"));
 	plugin_bytes_free(&asked);
 	plugin_bytes_free(&answered);
 	finish(w);
@@ -900,6 +979,7 @@ int main(void)
 		cmocka_unit_test(who_joins_within_a_removal_hears_the_rest_of_it),
 		cmocka_unit_test(a_container_that_never_came_to_be_is_undone),
 		cmocka_unit_test(who_is_late_gets_the_rest_when_it_answers),
+		cmocka_unit_test(what_waits_for_a_plugin_is_in_the_status_file),
 		cmocka_unit_test(who_is_late_for_too_long_is_closed),
 		cmocka_unit_test(a_queue_has_an_end),
 		cmocka_unit_test(a_teardown_is_told_late_before_it_is_told_removed),
@@ -907,7 +987,9 @@ int main(void)
 		cmocka_unit_test(the_host_is_asked_until_it_can_tell),
 		cmocka_unit_test(an_update_from_inside_an_event_is_served_at_once),
 		cmocka_unit_test(updates_that_fail_are_named),
+		cmocka_unit_test(a_host_that_can_change_nothing_says_so),
 		cmocka_unit_test(what_a_plugin_was_not_told_of_it_cannot_change),
+		cmocka_unit_test(an_update_that_cannot_be_read_is_the_plugins_fault),
 		cmocka_unit_test(evictions_reach_the_host),
 		cmocka_unit_test(updates_of_others_come_before_the_event_ends),
 		cmocka_unit_test(updates_come_with_the_list_too),

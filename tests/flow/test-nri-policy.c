@@ -156,6 +156,63 @@ static void what_was_refused_is_undone_for_those_who_heard_of_it(void **state)
 	nw_free(w);
 }
 
+/* also for one that was late, and was not waited for */
+static void what_was_refused_is_not_told_later(void **state)
+{
+	struct nw_sent sent;
+	(void)state;
+	struct nw *w = with_rules();
+	struct plugin *late = nw_ready(w, plugins[CK_NRI_IGNORE]), *refusing = nw_ready(w, "90-no");
+	plugin_rule(late, CK_NRI_RUN_POD_SANDBOX, PLUGIN_HOLDS, 0);
+	nw_pod(w, "s1");
+	assert_int_equal(nw_choose(w, "s1", NULL, 0), 0);
+	nw_send(w, CK_NRI_RUN_POD_SANDBOX, "s1", NULL);
+	nw_advance(w, 2100 * MS);
+	plugin_fails(refusing, CK_NRI_RUN_POD_SANDBOX, 2, "no");
+	nw_pod(w, "s2");
+	assert_int_equal(nw_choose(w, "s2", NULL, 0), 0);
+	nw_send(w, CK_NRI_RUN_POD_SANDBOX, "s2", &sent);
+	nw_settle(w);
+	assert_string_equal(sent.refusal, "plugin 90-no: no");
+	plugin_rule(late, CK_NRI_RUN_POD_SANDBOX, PLUGIN_AGREES, 0);
+	plugin_release(late);
+	nw_settle(w);
+	assert_string_equal(plugin_story(late), "Synchronize() RunPodSandbox(s1)");
+	nw_sent_free(&sent);
+	nw_free(w);
+}
+
+static void validate_answers(const char *reply, size_t len, const char *refusal)
+{
+	struct nw_sent sent;
+	struct nw *w = nw_started();
+	struct plugin *p = nw_join(w, "10-judge");
+	p->mask = 1u << (CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT - 1);
+	nw_settle(w);
+	plugin_replies(p, CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT, reply, len);
+	nw_run(w, "s1");
+	nw_container(w, "c1", "s1");
+	assert_int_equal(nw_choose(w, "c1", NULL, 0), 0);
+	nw_send(w, CK_NRI_CREATE_CONTAINER, "c1", &sent);
+	nw_settle(w);
+	assert_int_equal(sent.ended, 1);
+	assert_string_equal(sent.refusal, refusal);
+	nw_sent_free(&sent);
+	nw_free(w);
+}
+
+static void a_validator_rejects_by_its_own_field_alone(void **state)
+{
+	static const char rejects[] = "\x08\x01\x12\x03mad", agrees[] = "\x08\x00\x12\x03mad",
+			  /* fields of a later NRI */
+		later[] = "\x0a\x01x\x28\x01";
+	(void)state;
+	validate_answers(rejects, sizeof(rejects) - 1, "plugin 10-judge rejects it: mad");
+	validate_answers(agrees, sizeof(agrees) - 1, "");
+	validate_answers(later, sizeof(later) - 1, "");
+	validate_answers("\x08", 1, "plugin 10-judge rejects it: its answer cannot be read");
+}
+
 static void a_refusal_is_not_remembered(void **state)
 {
 	(void)state;
@@ -740,6 +797,8 @@ int main(void)
 		cmocka_unit_test(policies_decide_about_a_pod),
 		cmocka_unit_test(policies_decide_about_a_container),
 		cmocka_unit_test(what_was_refused_is_undone_for_those_who_heard_of_it),
+		cmocka_unit_test(what_was_refused_is_not_told_later),
+		cmocka_unit_test(a_validator_rejects_by_its_own_field_alone),
 		cmocka_unit_test(a_refusal_is_not_remembered),
 		cmocka_unit_test(nobody_fails_a_teardown),
 		cmocka_unit_test(nothing_is_committed_without_a_required_plugin),

@@ -161,6 +161,26 @@ static void the_history_names_who_was_sent_what(void **state)
 	assert_int_equal(plugin_count(s->plugins[2], CK_NRI_STOP_POD_SANDBOX, "s2"), 0);
 }
 
+/* another attempt: the one that is being asked is waited for, and no other is asked (K13) */
+static void what_is_given_up_meanwhile_is_told_no_further(void **state)
+{
+	struct story *s = *state;
+	struct fx_ask pod = fx_sandbox("web"), next = pod;
+	next.attempt = 1;
+	join(s, 0, "10-net", RUN | STOP | REMOVE);
+	join(s, 1, "20-cpu", RUN | STOP | REMOVE);
+	plugin_rule(s->plugins[0], CK_NRI_RUN_POD_SANDBOX, PLUGIN_HOLDS, 1);
+	struct ck_turn *turn = make(s, &pod, "s1"), *newer = fx_wait(s->f, &next);
+	settle(s);
+	plugin_release(s->plugins[0]);
+	settle(s);
+	assert_int_equal(fx_decision(s->f, turn), -CK_EABANDONED);
+	assert_int_equal(plugin_count(s->plugins[0], CK_NRI_STOP_POD_SANDBOX, "s1"), 1);
+	assert_int_equal(plugin_count(s->plugins[1], CK_NRI_RUN_POD_SANDBOX, "s1"), 0);
+	ck_turn_free(turn);
+	ck_turn_free(newer);
+}
+
 static void a_container_is_told_of_in_one_line(void **state)
 {
 	struct story *s = *state;
@@ -439,6 +459,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_history_names_who_was_sent_what, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(what_is_given_up_meanwhile_is_told_no_further,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_container_is_told_of_in_one_line, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(

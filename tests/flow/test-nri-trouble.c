@@ -52,6 +52,24 @@ static void another_kind_of_socket_is_left_alone(void **state)
 
 /* ---- callbacks ------------------------------------------------------------------------------- */
 
+/* or the host's loop would go round once more for nothing */
+static void what_the_host_answers_at_once_wakes_nobody(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	nw_ready(w, "10-net");
+	nw_pod(w, "s1");
+	assert_int_equal(nw_choose(w, "s1", NULL, 0), 0);
+	nw_send(w, CK_NRI_RUN_POD_SANDBOX, "s1", NULL);
+	unsigned asked = w->asked[NW_DESCRIBE];
+	assert_int_equal(ck_nri_process(w->nri, &w->err), 0);
+	assert_true(w->asked[NW_DESCRIBE] > asked);
+	struct pollfd pfd = { .fd = ck_nri_fd(w->nri), .events = POLLIN };
+	assert_int_equal(poll(&pfd, 1, 0), 0);
+	nw_settle(w);
+	nw_free(w);
+}
+
 static void release(const struct ck_nri_result *result, void *userdata)
 {
 	(void)result;
@@ -231,6 +249,9 @@ static void who_could_not_be_told_is_not_told_of_the_end(void **state)
 	assert_int_equal(sent.ended, 1);
 	assert_non_null(strstr(sent.refusal, "20-cpu"));
 	assert_int_equal(sent.told, 0);
+	/* it is counted, and no reason to break the connection: they owe us nothing */
+	assert_int_equal(nw_plugin(w, "10-net")->failed, 1);
+	assert_int_equal(nw_connected(w), 2);
 	nw_find(w, "s1")->fat = 0; /* now it would fit */
 	nw_send(w, CK_NRI_REMOVE_POD_SANDBOX, "s1", NULL);
 	nw_settle(w);
@@ -424,6 +445,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_plugin_may_dial_before_the_start),
+		cmocka_unit_test(what_the_host_answers_at_once_wakes_nobody),
 		cmocka_unit_test(another_kind_of_socket_is_left_alone),
 		cmocka_unit_test(work_a_callback_leaves_is_done),
 		cmocka_unit_test(one_that_cannot_be_described_keeps_nobody_out),

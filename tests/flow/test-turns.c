@@ -75,6 +75,8 @@ static void the_reply_is_what_the_runtime_gave(void **state)
 	fx_exists(f, &ask, "s1");
 	assert_int_equal(ck_turn_finish(turn, &result, &f->err), CK_KEPT);
 	assert_int_equal(ck_turn_finish(turn, &result, &f->err), -CK_ESTATE);
+	assert_int_equal(f->err.code, CK_ESTATE);
+	assert_int_equal(ck_turn_finish(turn, &result, NULL), -CK_ESTATE);
 	ck_turn_free(turn);
 	fx_reopen(f);
 	turn = fx_wait(f, &ask);
@@ -127,6 +129,22 @@ static void container_of_another_pod_harms_nobody(void **state) /* K9 */
 	assert_int_equal(fx_counter(f, "write_failures"), 0);
 }
 
+/* whose name and namespace make the same text, one after the other */
+static void pods_of_similar_names_have_nothing_in_common(void **state) /* K9 */
+{
+	struct fixture *f = *state;
+	struct fx_ask a = fx_sandbox("web"), b = fx_sandbox("\1web");
+	a.ns = "shop\1";
+	a.uid = "uid-a";
+	b.uid = "uid-b";
+	fx_open(f);
+	struct ck_turn *first = fx_create(f, &a), *second = fx_create(f, &b);
+	assert_int_equal(fx_make(f, first, &a, "s1"), CK_HAND_BACK);
+	assert_int_equal(fx_make(f, second, &b, "s2"), CK_HAND_BACK);
+	ck_turn_free(first);
+	ck_turn_free(second);
+}
+
 static void failure_wakes_everybody_with_the_runtimes_status(void **state) /* K4 */
 {
 	struct fixture *f = *state;
@@ -151,7 +169,9 @@ static void failure_wakes_everybody_with_the_runtimes_status(void **state) /* K4
 	assert_string_equal(heard.message, why.message);
 	assert_int_equal(heard.details_len, 3);
 	assert_memory_equal(heard.details, "\0dt", 3);
+	f->err = (struct ck_error){ 0 };
 	assert_int_equal(ck_turn_fail(creator, &why, &f->err), -CK_ESTATE);
+	assert_int_equal(f->err.code, CK_ESTATE);
 	ck_turn_free(creator);
 	ck_turn_free(again);
 	assert_string_equal(fx_rows(f), "");
@@ -269,6 +289,8 @@ static void a_rescue_is_one_line(void **state)
 	fx_settle(f);
 	assert_string_equal(log_read(f), "<6> sandbox shop/web attempt 0: late, and handed over "
 					 "id=s1 created_in=11.0s after=16.0s requests=2\n");
+	const char *late = strstr(f->log, "late, and ");
+	assert_null(strstr(late + 1, "late, and ")); /* nor is anything else of it said to be */
 }
 
 static void what_nobody_asks_for_again_is_one_line(void **state) /* K15 */
@@ -1188,6 +1210,11 @@ static void a_list_that_passes_reconciles(void **state) /* K24, K27 */
 	struct fx_ask old = fx_sandbox("old");
 	struct ck_turn *turn;
 	assert_int_equal(fx_begin(f, &old, &turn), -CK_ECONFLICT); /* K27: it is never handed out */
+	fx_settle(f);
+	const char *imported = strstr(f->log, "found in the runtime");
+	assert_non_null(imported);
+	/* nobody knows when it was asked for */
+	assert_null(memmem(imported, strcspn(imported, "\n"), "after=", 6));
 	assert_int_equal(f->asked[FX_DESTROY], 0);
 }
 
@@ -1919,6 +1946,33 @@ static void callbacks_that_make_callbacks_do_not_keep_the_loop(void **state)
 	ck_turn_free(creator);
 }
 
+static uint64_t count_looks(void *userdata)
+{
+	struct fixture *f = userdata;
+	f->asked[FX_CALLS - 1]++; /* no hooks here */
+	return fx_now(f);
+}
+
+static void an_idle_loop_looks_once(void **state)
+{
+	struct fixture *f = *state;
+	f->options.clock = count_looks;
+	fx_open(f);
+	fx_settle(f);
+	f->asked[FX_CALLS - 1] = 0;
+	assert_int_equal(ck_cache_process(f->cache, NULL), 0);
+	assert_in_range(f->asked[FX_CALLS - 1], 1, 8); /* each pass asks several times */
+}
+
+static void a_thread_that_was_joined_owns_the_loop_no_more(void **state)
+{
+	struct fixture *f = *state;
+	f->threaded = true;
+	fx_open(f);
+	ck_event_loop_close(f->cache);
+	assert_int_equal(ck_cache_process(f->cache, NULL), 0);
+}
+
 /* ---- both faces ------------------------------------------------------------------------------ */
 
 #define BOTH(test) \
@@ -1935,6 +1989,7 @@ int main(void)
 		BOTH(the_reply_is_what_the_runtime_gave),
 		BOTH(waiting_repetition_gets_the_id_when_it_exists),
 		BOTH(container_of_another_pod_harms_nobody),
+		ON_FIXTURE(pods_of_similar_names_have_nothing_in_common),
 		BOTH(failure_wakes_everybody_with_the_runtimes_status),
 		BOTH(busy_at_the_margin_names_stage_and_age),
 		BOTH(another_attempt_abandons_the_earlier_one),
@@ -2016,6 +2071,8 @@ int main(void)
 		ON_FIXTURE(a_snapshot_holds_what_plugins_were_told),
 		ON_FIXTURE(a_snapshot_holds_what_is_given_up_until_it_is_destroyed),
 		ON_FIXTURE(callbacks_that_make_callbacks_do_not_keep_the_loop),
+		ON_FIXTURE(an_idle_loop_looks_once),
+		ON_FIXTURE(a_thread_that_was_joined_owns_the_loop_no_more),
 	};
 	return CK_TEST_MAIN(tests);
 }

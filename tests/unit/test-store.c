@@ -306,6 +306,20 @@ static void ids_are_never_used_twice(void **state)
 	ck_row_fini(&row);
 }
 
+static void the_wal_is_written_back_when_it_is_due(void **state)
+{
+	struct fixture *f = *state;
+	const unsigned many = 1u << 20;
+
+	f->store->frames = f->store->next_try = many;
+	ck_checkpoint_bound(f->store);
+	assert_true(f->store->next_try > many); /* it has tried */
+	f->store->frames = f->store->next_try - 1;
+	const unsigned next = f->store->next_try;
+	ck_checkpoint_bound(f->store);
+	assert_int_equal(f->store->next_try, next);
+}
+
 static void counters_count_on_after_a_restart(void **state)
 {
 	struct fixture *f = *state;
@@ -519,6 +533,7 @@ int main(void)
 		TEST(a_line_of_history_whose_number_is_taken_is_left_out),
 		TEST(a_rolled_back_round_leaves_nothing),
 		TEST(ids_are_never_used_twice),
+		TEST(the_wal_is_written_back_when_it_is_due),
 		TEST(counters_count_on_after_a_restart),
 		TEST(counters_of_other_releases_do_no_harm),
 		TEST(history_is_bounded_and_has_no_gaps),
