@@ -41,6 +41,7 @@ static_scripts = \
 	tests/check-style.sh \
 	tests/check-symbols.sh \
 	tests/hosts/test-hosts.sh \
+	tests/mutants/test-sample.sh \
 	tests/prog/test-guides.sh \
 	tests/prog/test-manual.sh \
 	tests/prog/test-protocol.sh \
@@ -53,6 +54,7 @@ tool_scripts = \
 	tests/check-header.sh \
 	tests/check-style.sh \
 	tests/hosts/test-hosts.sh \
+	tests/mutants/test-sample.sh \
 	tests/prog/test-dashboard.sh \
 	tests/prog/test-manual.sh \
 	tests/prog/test-metrics.sh \
@@ -288,7 +290,7 @@ $(analyze_targets): $(BUILT_SOURCES)
 
 clean-local:
 	rm -rf analyze build-asan build-tsan build-coverage build-fuzz build-deb build-rpm \
-		fuzz-*.input \
+		fuzz-*.input tests/mutants/made tests/mutants/sample \
 		tests/real/go-cache tests/real/stage tests/real/tools tests/real/vendor-runtime \
 		tests/packages/base tests/packages/chroot tests/packages/installed \
 		tests/vm/base.img tests/vm/built tests/vm/console tests/vm/heard \

@@ -149,3 +149,69 @@ nodist_tests_mutants_test_world_SOURCES = $(machine_mutants)
 tests_mutants_test_world_LDFLAGS = $(world_test_flags)
 EXTRA_PROGRAMS = $(mutated_programs) $(mutated_by_hand)
 CLEANFILES += $(mutated_programs) $(mutated_by_hand)
+
+# Made by a machine (README.md): `make mutants` tries all of them; mutants-sample, which
+# tests/mutants/test-sample.sh runs in `make check`, a few.
+# Without what only hosts of its own can try: tests/hosts/test-hosts.sh mixes two SQLites.
+mutants_made_of = $(filter-out cache/store/sqlite-check.c,$(filter %.c,$(request_sources) \
+	$(machine_sources) $(store_sources) $(cache_sources) $(wire_sources) $(adjust_sources) \
+	$(hooks_sources)))
+mutants_count = 328
+mutants_judges = $(filter tests/unit/% tests/model/% tests/flow/% tests/fault/% tests/history/% \
+	tests/world/%,$(programs_under_test))
+# the short ones that notice most
+sample_judges = \
+	tests/flow/test-border-calls \
+	tests/flow/test-decisions \
+	tests/flow/test-embed \
+	tests/flow/test-nri-events \
+	tests/flow/test-nri-told \
+	tests/flow/test-nri-trouble \
+	tests/unit/test-adjust \
+	tests/unit/test-admin-request \
+	tests/unit/test-entry \
+	tests/unit/test-fingerprint \
+	tests/unit/test-key \
+	tests/unit/test-mux \
+	tests/unit/test-nri-message \
+	tests/unit/test-redact \
+	tests/unit/test-rules \
+	tests/unit/test-status-file \
+	tests/unit/test-store \
+	tests/unit/test-store-open \
+	tests/unit/test-timers \
+	tests/unit/test-ttrpc
+# Two makes: the second one finds the copies that the first has written. They define all that their
+# originals in libck.la do, so those are not linked.
+# $(call try_mutants,DIRECTORY,SAMPLE,JUDGES,LEAST)
+try_mutants = rm -rf $(1) && $(PYTHON) $(srcdir)/tests/mutants/mutate.py $(srcdir) $(1) \
+	$(srcdir)/tests/mutants/explained.tsv $(mutants_count) $(2) $${CK_MUTANTS_SEED:-1} \
+	$(mutants_made_of) && $(MAKE) $(AM_MAKEFLAGS) $(3) && \
+	$(MAKE) $(AM_MAKEFLAGS) mutated=$(1) judges='$(3)' mutated-judges && \
+	CK_TEST_SLOW=$${CK_TEST_SLOW:-4} CK_MUTANTS_LEAST=$${CK_MUTANTS_LEAST:-$(4)} && \
+	CK_TEST_SCALE=$${CK_TEST_SCALE:-100} && $(AM_TESTS_ENVIRONMENT) export CK_MUTANTS_LEAST && \
+	$(PYTHON) $(srcdir)/tests/mutants/notice.py $(1) $(3:%=$(1)/%)
+PYTHON = python3
+mutants: all
+	+@$(call try_mutants,tests/mutants/made,0,$(mutants_judges),95)
+mutants-sample: all
+	+@$(call try_mutants,tests/mutants/sample,20,$(sample_judges),75)
+.PHONY: mutants mutants-sample mutated-judges
+
+# in the second make
+mutated_copies = $(shell test -z '$(mutated)' || find $(mutated) -name '*.c')
+mutated_objects = $(mutated_copies:.c=.o)
+mutated_judges = $(judges:%=$(mutated)/%)
+mutated_switch = tests/mutants/mutants.$(OBJEXT) tests/mutants/made.$(OBJEXT)
+automake_name = $(subst /,_,$(subst -,_,$(@:$(mutated)/%=%)))
+mutated-judges: $(mutated_judges)
+# -w: an edit may leave a comparison that is always true
+$(mutated_objects): %.o: %.c
+	$(AM_V_CC)$(COMPILE) -w -c -o $@ $<
+$(mutated_judges): $(mutated)/%: $(mutated_objects) $(mutated_switch) $(check_LTLIBRARIES)
+	$(AM_V_CCLD)$(MKDIR_P) $(@D) && \
+		$(or $($(automake_name)_LINK),$(LINK)) $($(automake_name)_OBJECTS) \
+		$(mutated_objects) $(mutated_switch) $(or $($(automake_name)_LDADD),$(LDADD)) \
+		$(LIBS)
+EXTRA_DIST += tests/mutants/explained.tsv tests/mutants/made.c tests/mutants/made.h \
+	tests/mutants/mutate.py tests/mutants/notice.py
