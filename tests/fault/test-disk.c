@@ -539,7 +539,8 @@ static void a_damaged_fingerprint_sets_the_database_aside(void **state)
 	     e = e->by_row.next)
 		assert_null(e->row.record.digests); /* memory holds the roots (K30) */
 	snprintf(sql, sizeof(sql), /* syncs are counted in this process */
-		 "PRAGMA synchronous = OFF; UPDATE fingerprint SET leaves = x'ff' WHERE entry = %llu",
+		 "PRAGMA synchronous = OFF; "
+		 "UPDATE fingerprint SET leaves = x'ff' WHERE entry = %llu",
 		 (unsigned long long)fx_row_id(f, "s1"));
 	fx_close(f);
 	snprintf(path, sizeof(path), "%s/crikeep.db", f->dir);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * faults.tsv: faults that this repository had, put back in one at a time. Worlds are played until
- * one fails; how many it took is printed, or that none did. CK_WORLD_ONLY=NAME: this one only. CK_WORLD_FAULT_SEEDS:
- * when to give up. A seed that fails without the fault does not count.
+ * one fails; how many it took is printed, or that none did. CK_WORLD_ONLY=NAME: this one only.
+ * CK_WORLD_FAULT_SEEDS: when to give up. A seed that fails without the fault does not count.
  */
 #include <sys/mman.h>
 #include <sys/wait.h>
