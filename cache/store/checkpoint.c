@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps the WAL short. The owner writes it back when idle, and under load when it is half full;
- * that only copies pages, because nothing is synced. The WAL starts anew with the first page that
- * is written after all of it was written back and nobody reads it.
+ * Keeps the WAL short. The owner writes it back when idle, if it has more than CK_WAL_IDLE, and
+ * under load when it is half full; that only copies pages, because nothing is synced. The WAL
+ * starts anew with the first page that is written after all of it was written back and nobody
+ * reads it.
  *
  * Somebody may pin it: a program that is stopped while it reads. Then it grows, for as long as he
  * reads, and the log names him.
@@ -13,6 +14,7 @@
 #include "src/base/fault.h"
 
 #define LIMIT_FRAMES  (CK_WAL_LIMIT / CK_FRAME_SIZE)
+#define IDLE_FRAMES   (CK_WAL_IDLE / CK_FRAME_SIZE)
 #define WRITE_BACK_AT (LIMIT_FRAMES / 2) /* and another time after each quarter */
 #define PINNED_FRAMES (CK_WAL_PINNED / CK_FRAME_SIZE)
 
@@ -42,7 +44,7 @@ void ck_store_idle(struct ck_store *store)
 		return;
 	sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &was_moved);
 	store->moved = was_moved != 0;
-	if (!store->checkpoint_due)
+	if (!store->checkpoint_due || store->frames < IDLE_FRAMES)
 		return;
 	store->checkpoint_due = false;
 	if (!sqlite3_get_autocommit(store->db) &&

@@ -239,6 +239,8 @@
 #define CK_HISTORY_ROWS    100000u     /* about 20 MiB: a week of a busy node */
 /* bytes of WAL before the owner checkpoints in the middle of work */
 #define CK_WAL_LIMIT       (4u << 20)
+/* bytes of WAL that an idle owner leaves: creations write the same few pages again and again */
+#define CK_WAL_IDLE        (128u << 10)
 /* bytes of WAL that somebody else pins, before log and metrics name him */
 #define CK_WAL_PINNED      (4 * CK_WAL_LIMIT)
 /* bytes of database and WAL that are copied to be read; a full history is 20 MiB */
