@@ -291,7 +291,7 @@ enum ck_hook_event { CK_HOOK_RUN = 1, CK_HOOK_STOP = 2, CK_HOOK_REMOVE = 3 };
 /* An entry, for hooks. Borrowed for the call. Since: 0.1 */
 struct ck_told {
 	size_t size;
-	uint64_t entry; /* does not change, and is never used again */
+	uint64_t entry; /* does not change, and is not used again while the history has it */
 	enum ck_kind kind;
 	const char *id;
 	const char *pod_name, *pod_namespace, *pod_uid, *sandbox_id, *container_name;
@@ -437,7 +437,7 @@ int ck_reconciled(struct ck_cache *cache);
 /* An entry as in `crikeep list`. Borrowed for the call. Absent strings are "". Since: 0.1 */
 struct ck_entry_info {
 	size_t size;
-	uint64_t entry; /* does not change, and is never used again */
+	uint64_t entry; /* does not change, and is not used again while the history has it */
 	enum ck_kind kind;
 	enum ck_state state;
 	const char *id; /* "" if unknown */

@@ -122,7 +122,7 @@ enum ck_start {
 
 /* What the database holds of an entry. Times are CLOCK_BOOTTIME of the boot @boot. */
 struct ck_row {
-	uint64_t id; /* surrogate key, never used twice in one database */
+	uint64_t id; /* surrogate key; not used again while a line of the history has it */
 	struct ck_key *key;
 	struct ck_record record; /* form 0: none (imported) */
 	enum ck_state state;

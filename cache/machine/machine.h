@@ -428,7 +428,7 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot,
 
 /* the first entry whose row has to be written; the others follow through dirty_next */
 struct ck_entry *ck_machine_dirty(struct ck_machine *m);
-/* no other entry that holds its key may have the same one */
+/* is it the one entry of its key? What the runtime created, is being destroyed or is gone is not */
 bool ck_machine_holds_key(const struct ck_entry *entry);
 const struct ck_history_event *ck_machine_history(struct ck_machine *m, size_t *ret_n);
 /* the dirty rows are in the database or, if not @written, are not: they stay dirty (K29, K32) */

@@ -34,7 +34,11 @@ static int use_wal(sqlite3 *db, struct ck_error *err)
 					     : ck_fail(err, CK_EINVAL, "this SQLite has no WAL");
 }
 
-/* A new row gets no id that a history line names: of an entry that is gone. */
+/* more than entries that ended since the last line of a history that can be read */
+#define IDS_SKIPPED (1 << 20)
+
+/* A new row gets an id that no row has, and that no line of the history has for an entry that is
+ * gone. If the history cannot be read, some are left out instead: it is not worth the results. */
 int ck_store_read_counts(struct ck_store *store, sqlite3 *db, struct ck_error *err)
 {
 	int64_t id, used, seq;
@@ -42,6 +46,10 @@ int ck_store_read_counts(struct ck_store *store, sqlite3 *db, struct ck_error *e
 
 	if (r >= 0)
 		r = ck_sql_number(db, "SELECT ifnull(max(entry), 0) FROM history", &used, err);
+	if (r == -CK_EDAMAGED && id >= 0 && id <= INT64_MAX / 2) {
+		used = id + IDS_SKIPPED;
+		r = 0;
+	}
 	if (r >= 0)
 		r = ck_sql_number(db, "SELECT ifnull(max(seq), 0) FROM history", &seq, err);
 	if (r < 0)
@@ -55,7 +63,7 @@ int ck_store_read_counts(struct ck_store *store, sqlite3 *db, struct ck_error *e
 	return 0;
 }
 
-/* The pages of the table that everything depends on. Damage elsewhere shows when it is read. */
+/* The pages of the table that everything depends on. Damage elsewhere shows when it is used. */
 int ck_store_check_pages(sqlite3 *db, struct ck_error *err)
 {
 	char text[CK_ERROR_TEXT];

@@ -2,7 +2,7 @@
 /*
  * What happened to an entry, and why: one line per event. Lines stay after the entry is gone. They
  * are numbered without gaps, and new lines delete the oldest: so the table is bounded, and nobody
- * ever has to count or scan it.
+ * has to count it.
  */
 #include <stdio.h>
 #include <time.h>

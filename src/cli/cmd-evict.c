@@ -376,7 +376,7 @@ static void wait_for_answers(struct task *tasks, size_t n, long owner)
 	}
 }
 
-/* Row numbers are never used again, so an entry without a row is gone. */
+/* A new entry does not get a row number of the history, so one without a row is gone. */
 static void judge(struct task *task, const struct ck_look *look, bool release)
 {
 	const struct ck_row *row = NULL;

@@ -356,6 +356,41 @@ static void what_is_not_our_schema_is_set_aside(void **state)
 	}
 }
 
+static void damage_page_with(struct fixture *f, const char *text)
+{
+	unsigned char page[4096];
+	int fd = open(place_file(&f->place, "crikeep.db"), O_RDWR);
+	bool found = false;
+	for (off_t at = 0; !found && pread(fd, page, sizeof(page), at) == sizeof(page);
+	     at += sizeof(page)) {
+		found = memmem(page, sizeof(page), text, strlen(text));
+		memset(page, 0xff, 8);
+		assert_int_equal(found ? pwrite(fd, page, 8, at) : 8, 8);
+	}
+	close(fd);
+	assert_true(found);
+}
+
+/* history is not worth the results: then some numbers are left out */
+static void an_unreadable_history_costs_no_row(void **state)
+{
+	struct fixture *f = *state;
+
+	must_open(f);
+	put_row(f, "web");
+	uint64_t id = ck_store_next_id(f->store);
+	close_store(f);
+	change(f, "WITH RECURSIVE n(i) AS"
+		  " (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 900)"
+		  "INSERT INTO history SELECT i, 7, iif(i = 9, 'in an early page', 'x'), 1,"
+		  " NULL, 1, 0, 0, 0, 0, 0, 0, NULL, '' FROM n");
+	damage_page_with(f, "in an early page");
+	must_open(f);
+	assert_false(f->opened.set_aside);
+	assert_int_equal(count_rows(f), 1);
+	assert_true(ck_store_next_id(f->store) > id);
+}
+
 static void what_is_no_database_is_set_aside(void **state)
 {
 	struct fixture *f = *state;
@@ -566,6 +601,7 @@ int main(void)
 		TEST(a_fresh_database_is_said_to_be_one),
 		TEST(a_newer_database_is_left_as_it_is),
 		TEST(what_is_not_our_schema_is_set_aside),
+		TEST(an_unreadable_history_costs_no_row),
 		TEST(what_is_no_database_is_set_aside),
 		TEST(names_of_damaged_files_are_never_used_twice),
 		TEST(set_aside_while_running_starts_empty_and_goes_on),
