@@ -248,7 +248,7 @@ static void print_shadow(const struct ck_health *health)
 	CK_AUTO_FREE char *cut = count_text(health->cut), *saved = count_text(health->saved);
 	print_fact("Shadow", "it only counts, and keeps, hides and changes nothing");
 	print_fact("Cut off", "%s, because their call ended", cut);
-	print_fact("Saved", "%s, if it were not shadow", saved);
+	print_fact("Would save", "%s", saved);
 }
 
 static const char *size_or(int64_t bytes, const char *none, char *buf)

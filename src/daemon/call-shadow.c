@@ -39,8 +39,9 @@ static void forget(struct ck_daemon *daemon, struct ck_shadow *cut)
 static struct ck_shadow *find(struct ck_daemon *daemon, const struct ck_key *key)
 {
 	struct ck_shadow *cut;
+	uint64_t now = ck_loop_now();
 	DL_FOREACH (daemon->shadows, cut)
-		if (ck_key_same_slot(cut->key, key))
+		if (cut->until > now && ck_key_same_slot(cut->key, key))
 			return cut;
 	return NULL;
 }

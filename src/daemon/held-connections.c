@@ -93,9 +93,9 @@ static uint64_t life_ended(const struct ck_held *held, unsigned i)
 static uint64_t undecided_since(struct ck_daemon *daemon)
 {
 	struct ck_gauges gauges;
-	if (ck_loop_now() >= daemon->held.until)
+	if (ck_loop_now() >= daemon->held.until || !daemon->cache)
 		return UINT64_MAX;
-	if (!daemon->cache || ck_gauges_read(daemon->cache, &gauges) < 0)
+	if (ck_gauges_read(daemon->cache, &gauges) < 0)
 		return 0;
 	return gauges.inherited_since ? gauges.inherited_since : UINT64_MAX;
 }
@@ -105,11 +105,13 @@ static void look(void *userdata)
 {
 	struct ck_daemon *daemon = userdata;
 	struct ck_held *held = &daemon->held;
-	uint64_t undecided = undecided_since(daemon);
+	uint64_t undecided = undecided_since(daemon), longest = held->until - held->began;
 	unsigned ended = 0;
 	for (unsigned i = held->n; i-- > 0;) {
-		if (undecided < life_ended(held, i) ||
-		    (held->shadow[i] && ck_loop_now() < held->until))
+		uint64_t at = life_ended(held, i);
+		/* nobody decides what a life with shadow: true leaves, or what such a one finds */
+		bool unknown = held->shadow[i] || !daemon->cache;
+		if (undecided < at || (unknown && ck_loop_now() < at + longest))
 			continue;
 		shutdown(held->fds[i], SHUT_RDWR);
 		forget(held, i);
