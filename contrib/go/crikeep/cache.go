@@ -65,7 +65,8 @@ type Cache struct {
 	looped chan struct{} // closed when the event loop has ended
 
 	logs     *queue[logLine]
-	logLevel atomic.Int32  // as C knows it
+	logLevel atomic.Int32 // as C knows it; levelMu is held while it changes
+	levelMu  sync.Mutex
 	events   *queue[Entry] // for CommitWatcher
 }
 

@@ -96,8 +96,11 @@ func (c *Cache) begin(f func(t *Turn, cerr *C.struct_ck_error) C.int) (*Turn, er
 	if err := c.enter(); err != nil {
 		return nil, err
 	}
-	if c.logLevel.Swap(level) != level { // a Logger may change its level at any time
+	if c.logLevel.Load() != level { // a Logger may change its level at any time
+		c.levelMu.Lock()
 		C.ck_cache_log_level(c.c, uint32(level))
+		c.logLevel.Store(level)
+		c.levelMu.Unlock()
 	}
 	t := c.newTurn()
 	cerr := newError()
