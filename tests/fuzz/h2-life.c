@@ -201,6 +201,17 @@ static uint64_t life(bool server, const uint8_t *data, size_t size, size_t piece
 	return strstr(err.text, "CONTINUATION") ? BY_PIECES : end.told;
 }
 
+/* A client that ends its last stream behind a GOAWAY is done: what follows is read only if it came
+ * in the same piece. */
+static bool may_have_goaway(const uint8_t *data, size_t size)
+{
+	static const uint8_t connection[4];
+	for (size_t i = 0; i + 6 <= size; i++)
+		if (data[i] == 7 && !memcmp(data + i + 2, connection, sizeof(connection)))
+			return true;
+	return false;
+}
+
 void h2_lives(bool server, const uint8_t *data, size_t size)
 {
 	/* byte by byte, unless that takes too long */
@@ -208,7 +219,7 @@ void h2_lives(bool server, const uint8_t *data, size_t size)
 	uint64_t whole = life(server, data, size, size ? size : 1, false);
 	for (size_t i = 0; i < CK_COUNT(pieces); i++) {
 		uint64_t told = life(server, data, size, pieces[i], false);
-		if (told != whole && told != BY_PIECES)
+		if (told != whole && told != BY_PIECES && !(server && may_have_goaway(data, size)))
 			abort();
 	}
 	life(server, data, size, 7, true);
