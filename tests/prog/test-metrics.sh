@@ -142,11 +142,12 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 		local own=$port pid r
 		chmod 711 "$work"
 		cp -n "$crikeep" "$work/exporter" # the build's directory may be closed to others
+		rm -f "$work/other.log" # an earlier one has a port that is gone
 		setpriv --reuid=65534 --regid=65534 --clear-groups "${@:2}" "$work/exporter" \
 			exporter --listen :0 \
 			--socket "$work/metrics.sock" 2>"$work/other.log" &
 		pid=$!
-		until_true grep -q 'http://' "$work/other.log" ||
+		until_true grep -q '/metrics' "$work/other.log" ||
 			{ cat "$work/other.log"; return 1; }
 		port=$(sed -n 's|.*http://127.0.0.1:\([0-9]*\)/metrics.*|\1|p' "$work/other.log")
 		"$1"
