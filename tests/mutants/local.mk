@@ -203,6 +203,9 @@ mutated_copies = $(shell test -z '$(mutated)' || find $(mutated) -name '*.c')
 mutated_objects = $(mutated_copies:.c=.o)
 mutated_judges = $(judges:%=$(mutated)/%)
 mutated_switch = tests/mutants/mutants.$(OBJEXT) tests/mutants/made.$(OBJEXT)
+# automake knows no program of it, and so would not remove what its own rule makes besides
+tests/mutants/made.$(OBJEXT): tests/mutants/made.c tests/mutants/made.h
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(COMPILE) -c -o $@ $(srcdir)/tests/mutants/made.c
 automake_name = $(subst /,_,$(subst -,_,$(@:$(mutated)/%=%)))
 mutated-judges: $(mutated_judges)
 # -w: an edit may leave a comparison that is always true
