@@ -397,7 +397,7 @@ int ck_cache_close(struct ck_cache *cache, struct ck_error *err);
 /*
  * ck_cache_log_level - make log lines up to @level only [CK_LOG_DEBUG]. A line that nobody reads
  * costs time and wakes the event loop, and at CK_LOG_DEBUG each creation makes some. From any
- * thread. Since: 0.1
+ * thread. @cache may be NULL. Since: 0.1
  */
 void ck_cache_log_level(struct ck_cache *cache, enum ck_log_level level);
 

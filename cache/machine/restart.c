@@ -94,12 +94,13 @@ static bool stays(const struct ck_row *row, bool same_boot)
 
 static bool key_is_held_twice(const struct ck_entry *e)
 {
-	const struct ck_entry *other = NULL;
-	if (ck_machine_holds_key(e))
-		do
-			other = ck_machine_same_key(e, other);
-		while (other && !ck_machine_holds_key(other));
-	return other;
+	if (!ck_machine_holds_key(e))
+		return false;
+	for (const struct ck_entry *other = ck_machine_same_key(e, NULL); other;
+	     other = ck_machine_same_key(e, other))
+		if (ck_machine_holds_key(other))
+			return true;
+	return false;
 }
 
 int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot, bool other_key)

@@ -275,8 +275,7 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
 	} else {
 		ck_conf_reload(&m->daemon.conf, &fresh, cannot_change, NULL);
 		ck_log_level(m->daemon.conf.log_level);
-		if (m->daemon.cache)
-			ck_cache_log_level(m->daemon.cache, m->daemon.conf.log_level);
+		ck_cache_log_level(m->daemon.cache, m->daemon.conf.log_level);
 		ck_log_format(m->daemon.conf.log_format);
 		ck_log(CK_LOG_INFO, "reloaded the configuration");
 	}

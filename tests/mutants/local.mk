@@ -98,10 +98,11 @@ $(machine_mutants): tests/mutants/machine.stamp ;
 tests/mutants/machine.stamp: $(machine_mutated)
 $(nri_library_mutants) $(nri_daemon_mutants): tests/mutants/nri.stamp ;
 tests/mutants/nri.stamp: $(nri_mutated)
+# $(call instrument,SOURCES): of a stamp whose first prerequisite is the table
+instrument = $(MKDIR_P) $(@D) && $(SHELL) $(srcdir)/tests/mutants/instrument.sh $< $(srcdir) \
+	$(@:.stamp=) $(1) && touch $@
 tests/mutants/%.stamp: tests/mutants/%.tsv tests/mutants/instrument.sh
-	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
-		$(SHELL) $(srcdir)/tests/mutants/instrument.sh $< $(srcdir) $(@:.stamp=) \
-		$($*_mutated) && touch $@
+	$(AM_V_GEN)$(call instrument,$($*_mutated))
 
 CLEANFILES += tests/mutants/machine.stamp $(machine_mutants) \
 	tests/mutants/nri.stamp $(nri_library_mutants) $(nri_daemon_mutants)

@@ -67,9 +67,7 @@ faults_mutants = \
 
 $(faults_mutants): tests/world/faults.stamp ;
 tests/world/faults.stamp: tests/world/faults.tsv tests/mutants/instrument.sh $(faults_mutated)
-	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
-		$(SHELL) $(srcdir)/tests/mutants/instrument.sh $< $(srcdir) $(@:.stamp=) \
-		$(faults_mutated) && touch $@
+	$(AM_V_GEN)$(call instrument,$(faults_mutated))
 
 if DAEMON
 world_faults = tests/world/test-faults
