@@ -222,10 +222,12 @@ static field_t *field_named(type_t *type, const char *name, size_t len)
 /* The path is followed to its end also where nothing is set, so that a wrong one is found. */
 static struct place find(struct ck_nri_message *message, const char *path, bool make)
 {
-	struct ck_nri_message *at = message;
-	type_t *type = message->base->descriptor;
+	if (!message)
+		return (struct place){ .message = NULL };
 	if (!path)
 		return wrong(message, "NULL", "it is no path");
+	struct ck_nri_message *at = message;
+	type_t *type = message->base->descriptor;
 	for (const char *name = path;; name++) {
 		size_t len = strcspn(name, ".");
 		field_t *field = field_named(type, name, len);
@@ -428,8 +430,6 @@ enum ck_takes ck_message_takes(const struct ck_nri_message *message, const char 
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static const struct place nowhere;
-
 /* how many there are of a field; of one that is no list, 0 or 1 */
 static size_t count(const struct ck_nri_message *message, field_t *field)
 {
@@ -445,8 +445,7 @@ static size_t count(const struct ck_nri_message *message, field_t *field)
 /* where value @i of a field is, which is read now; NULL: there are not so many */
 static const void *value(struct place place, size_t i)
 {
-	size_t n = place.message ? count(place.message, place.field) : 0;
-	if (i >= n)
+	if (i >= count(place.message, place.field))
 		return NULL;
 	struct part *part = part_of(place.message, place.field);
 	part->read += part->read == i;
@@ -458,22 +457,28 @@ static const void *value(struct place place, size_t i)
 
 const char *ck_message_get_text(struct ck_nri_message *message, const char *path, size_t i)
 {
-	struct place place = message ? find_value(message, path, false) : nowhere;
-	if (place.field && !is_text(place.field))
+	struct place place = find_value(message, path, false);
+	if (!place.field)
+		return NULL;
+	if (!is_text(place.field))
 		place = wrong(message, path, "it is no text");
-	const void *at = place.field ? value(place, i) : NULL;
+	if (!place.message)
+		return NULL;
+	const void *at = value(place, i);
 	if (at)
 		return *(const char *const *)at;
 	/* "" is left out of an Optional... */
-	return place.message && place.wrapped && !is_list(place.field) && i == 0 ? "" : NULL;
+	return place.wrapped && !is_list(place.field) && i == 0 ? "" : NULL;
 }
 
 bool ck_message_get_number(struct ck_nri_message *message, const char *path, size_t i,
 			   int64_t *ret_number)
 {
-	struct place place = message ? find_value(message, path, false) : nowhere;
+	struct place place = find_value(message, path, false);
 	*ret_number = 0;
-	if (place.field && (is_message(place.field) || is_text(place.field)))
+	if (!place.field)
+		return false;
+	if (is_message(place.field) || is_text(place.field))
 		place = wrong(message, path, "it is no number");
 	if (!place.message)
 		return false;
@@ -490,8 +495,10 @@ bool ck_message_get_number(struct ck_nri_message *message, const char *path, siz
 
 size_t ck_message_count(struct ck_nri_message *message, const char *path)
 {
-	struct place place = message ? find(message, path, false) : nowhere;
-	if (place.field && is_wrapper(place.field) &&
+	struct place place = find(message, path, false);
+	if (!place.field)
+		return 0;
+	if (is_wrapper(place.field) &&
 	    is_list(((type_t *)place.field->descriptor)->fields))
 		place = find_value(message, path, false);
 	return place.message ? count(place.message, place.field) : 0;
@@ -500,8 +507,10 @@ size_t ck_message_count(struct ck_nri_message *message, const char *path)
 struct ck_nri_message *ck_message_get_item(struct ck_nri_message *message, const char *path,
 					   size_t i)
 {
-	struct place place = message ? find(message, path, false) : nowhere;
-	if (place.field && !is_message(place.field))
+	struct place place = find(message, path, false);
+	if (!place.field)
+		return NULL;
+	if (!is_message(place.field))
 		place = wrong(message, path, "it is no message");
 	if (!place.message || i >= count(place.message, place.field))
 		return NULL;

@@ -49,11 +49,11 @@ static struct ck_shadow *find(struct ck_daemon *daemon, const struct ck_key *key
 /* takes the key. Without memory it is not remembered, and then one fewer is counted */
 static void remember(struct ck_daemon *daemon, struct ck_key *key)
 {
-	struct ck_shadow *cut = find(daemon, key);
+	struct ck_shadow *cut = find(daemon, key); /* what counts is when it was asked for last */
+	if (!cut && daemon->shadows_n == CK_SHADOWS_MAX)
+		cut = daemon->shadows;
 	if (cut)
-		forget(daemon, cut); /* what counts is when it was asked for last */
-	if (daemon->shadows_n == CK_SHADOWS_MAX)
-		forget(daemon, daemon->shadows);
+		forget(daemon, cut);
 	cut = CK_NEW(struct ck_shadow);
 	if (!cut) {
 		ck_key_free(key);

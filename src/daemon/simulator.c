@@ -155,7 +155,7 @@ static int run(const char *const *argv, struct ck_simulator *ret_simulator, char
 int ck_simulator_check(const char *parameters, struct ck_error *err)
 {
 	const char *const argv[] = { PROGRAM, "--check", "--parent=3", "--", parameters, NULL };
-	struct ck_simulator simulator;
+	struct ck_simulator simulator = { .fd = -1 };
 	char text[PACKET_MAX];
 	int r = run(argv, &simulator, text, err);
 	if (r < 0)
@@ -171,7 +171,7 @@ int ck_simulator_start(const char *parameters, const char *path, struct ck_simul
 	char listen[CK_PATH_MAX + 16], text[PACKET_MAX];
 	snprintf(listen, sizeof(listen), "--listen=%s", path);
 	const char *const argv[] = { PROGRAM, "--parent=3", listen, "--", parameters, NULL };
-	struct ck_simulator simulator;
+	struct ck_simulator simulator = { .fd = -1 };
 	int r = run(argv, &simulator, text, err);
 	if (r < 0)
 		return r;

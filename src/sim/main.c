@@ -140,10 +140,12 @@ int main(int argc, char **argv)
 	mallopt(M_MMAP_THRESHOLD, CK_MAP_FROM);
 	int r = ck_sim_conf_parse(&conf, args.parameters, &err);
 	const char *path = conf.listen ? conf.listen : args.listen;
-	if (r >= 0 && !path && !args.check)
-		r = ck_fail(&err, CK_EINVAL, "listen=PATH is needed");
-	if (r >= 0 && !args.check)
-		fd = r = listen_at(&args, path, &err);
+	if (r >= 0 && !args.check) {
+		if (path)
+			fd = r = listen_at(&args, path, &err);
+		else
+			r = ck_fail(&err, CK_EINVAL, "listen=PATH is needed");
+	}
 	if (r < 0) {
 		status = r == -CK_EINVAL ? EXIT_USAGE : EXIT_FAILURE;
 		say(&args, "error", err.text);

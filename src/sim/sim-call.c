@@ -296,9 +296,9 @@ static void stream_headers(struct ck_h2_stream *stream, const struct ck_h2_heade
 	if (r == 0 && path) {
 		call->method = ck_cri_method_find(path->value, path->value_len);
 		call->rpc = ck_sim_rpc_find(call->sim, call->method);
+		if (call->rpc)
+			call->version = memcmp(path->value, "/runtime.v1.", 12) ? "v1alpha2" : "v1";
 	}
-	if (call->rpc)
-		call->version = memcmp(path->value, "/runtime.v1.", 12) ? "v1alpha2" : "v1";
 	if (r == 0 && !call->rpc)
 		r = ck_sim_fail(call, CK_GRPC_UNIMPLEMENTED, "unknown method %.*s",
 				path ? (int)path->value_len : 0, path ? path->value : "");

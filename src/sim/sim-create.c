@@ -177,7 +177,7 @@ static const uint32_t pod_parts[] = {
 int ck_sim_run_sandbox(struct ck_sim_call *call)
 {
 	struct creation creation = { .kind = CK_SANDBOX, .sandbox_id = "" };
-	struct ck_fields metadata;
+	struct ck_fields metadata = { .all = ck_wire_begin(NULL, 0) };
 	int r = ck_sim_request_field(call, CRI_RunPodSandboxRequest_config, &creation.config);
 	if (r >= 0)
 		r = read_metadata(call, &creation.config, &metadata);
@@ -203,7 +203,7 @@ int ck_sim_create_container(struct ck_sim_call *call)
 	struct creation creation = { .kind = CK_CONTAINER };
 	struct ck_wire_field sandbox_config = { 0 };
 	struct ck_sim_object *sandbox;
-	struct ck_fields metadata, pod;
+	struct ck_fields metadata = { .all = ck_wire_begin(NULL, 0) }, pod = metadata;
 	int r = ck_sim_request_object(call, CK_SANDBOX, true, &sandbox);
 	if (r < 0)
 		return r;

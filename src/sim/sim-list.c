@@ -52,7 +52,7 @@ static bool names(struct ck_sim *sim, const struct filter *filter, uint32_t numb
 static int filter_read(struct ck_sim_call *call, const struct shape *shape, struct filter *filter)
 {
 	struct ck_wire_field field = { .data = NULL };
-	struct ck_fields state;
+	struct ck_fields state = { .all = ck_wire_begin(NULL, 0) };
 	struct ck_error err;
 	int r = ck_sim_request_field(call, CRI_ListContainersRequest_filter, &field);
 	if (r < 0)
