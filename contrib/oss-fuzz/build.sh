@@ -32,6 +32,11 @@ for program in tests/fuzz/fuzz-*; do
 	while read -r dir; do
 		dirs+=("$source/$dir")
 	done < <(cat "$corpus/$name.dirs" 2>/dev/null || :)
-	find "${dirs[@]}" -maxdepth 1 -type f ! -name '.*' |
-		zip -q -j "$OUT/fuzz-${name}_seed_corpus.zip" -@
+	# seeds of several directories may have one name; a checksum is a name of its own
+	seeds=$WORK/seeds/$name
+	rm -rf "$seeds" && mkdir -p "$seeds"
+	find "${dirs[@]}" -maxdepth 1 -type f ! -name '.*' -exec sha1sum {} + |
+		while read -r sum seed; do cp "$seed" "$seeds/$sum"; done
+	rm -f "$OUT/fuzz-${name}_seed_corpus.zip"
+	zip -q -j -r "$OUT/fuzz-${name}_seed_corpus.zip" "$seeds"
 done
