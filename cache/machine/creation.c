@@ -45,16 +45,14 @@ static bool is_spent(const struct ck_entry *e)
 	return e->row.state == CK_STATE_GONE && !e->destroy_calls;
 }
 
-/* @e gets the id of @result, which a tombstone may still have. Happens whole or not at all. */
+/* @e, whose id was not known, gets that of @result, which a tombstone may still have. Happens whole
+ * or not at all. */
 static int take_id(struct ck_machine *m, struct ck_entry *e, struct ck_shared_result *result,
 		   struct ck_error *err)
 {
 	struct ck_entry *other = ck_machine_object(m, e->row.key->kind, result->id);
-	bool may = !other || (!e->row.result && is_spent(other));
-	if (!may && other != e)
+	if (other && !is_spent(other))
 		return ck_fail(err, CK_EINVAL, "the id belongs to another entry");
-	if (e->row.result)
-		return 0; /* a list has shown it */
 	if (ck_entry_set_result(m, e, result) < 0)
 		return ck_nomem(err);
 	if (other) {
@@ -107,8 +105,10 @@ int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_s
 	struct ck_entry *e = ck_machine_entry(m, t->row);
 	if (!e || e->creator != t)
 		return -CK_ESTATE;
-	if (first_may_run(e, status->grpc))
-		return ck_machine_lost(m, t) < 0 ? -CK_ESTATE : CK_WAIT;
+	if (first_may_run(e, status->grpc)) {
+		ck_machine_lost(m, t);
+		return CK_WAIT;
+	}
 	ck_event_begin(m);
 	ck_creator_ends(m, t);
 	t->making = 0;

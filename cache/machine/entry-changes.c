@@ -75,15 +75,15 @@ static void detail_set(struct ck_history_event *event, const char *detail)
 	snprintf(event->detail, size, "%.*s%s", (int)len, detail, more);
 }
 
-void ck_history_add(struct ck_machine *m, struct ck_entry *e, enum ck_what what, int grpc,
-		    const char *detail)
+/* history is a help, not a promise: without memory a line is left out, and this is NULL */
+static struct ck_history_event *history_line(struct ck_machine *m, struct ck_entry *e,
+					     enum ck_what what, int grpc)
 {
-	/* history is a help, not a promise: without memory a line is left out */
 	if (m->history_n == m->history_room) {
 		size_t room = m->history_room ? 2 * m->history_room : 16;
 		struct ck_history_event *history = ck_realloc(m->history, room * sizeof(*history));
 		if (!history)
-			return;
+			return NULL;
 		m->history = history;
 		m->history_room = room;
 	}
@@ -91,7 +91,14 @@ void ck_history_add(struct ck_machine *m, struct ck_entry *e, enum ck_what what,
 	*event = (struct ck_history_event){
 		.entry = e, .what = what, .reason = e->row.reason, .grpc = grpc, .at = m->now
 	};
-	if (detail)
+	return event;
+}
+
+void ck_history_add(struct ck_machine *m, struct ck_entry *e, enum ck_what what, int grpc,
+		    const char *detail)
+{
+	struct ck_history_event *event = history_line(m, e, what, grpc);
+	if (event && detail)
 		detail_set(event, detail);
 }
 
@@ -114,11 +121,10 @@ void ck_entry_move(struct ck_machine *m, struct ck_entry *e, enum ck_state to)
 	if (CK_NEVER(!ck_state_may_move(e->row.state, to)))
 		return;
 	enum ck_state from = e->row.state;
-	ck_history_add(m, e, CK_WHAT_MOVED, 0, NULL);
-	struct ck_history_event *last = m->history_n ? &m->history[m->history_n - 1] : NULL;
-	if (last && last->entry == e && last->what == CK_WHAT_MOVED) {
-		last->from = from;
-		last->to = to;
+	struct ck_history_event *event = history_line(m, e, CK_WHAT_MOVED, 0);
+	if (event) {
+		event->from = from;
+		event->to = to;
 	}
 	e->row.state = to;
 	e->row.start = CK_START_NONE;
@@ -177,11 +183,10 @@ void ck_entry_drop(struct ck_machine *m, struct ck_entry *e)
 	if (ck_state_visible(e->row.state))
 		forgotten(m, e);
 	struct ck_group *pod = ck_pod_of(e);
-	if (e->row.state != CK_STATE_GONE)
-		ck_entry_move(m, e, CK_STATE_GONE);
+	ck_entry_move(m, e, CK_STATE_GONE);
 	ck_unwant(m, e, ~0u);
 	ck_touch(m, pod); /* a touched group is not freed before the event ends */
-	if (m->rules.hooks && m->ops.released)
+	if (m->rules.hooks)
 		m->ops.released(m->user, e);
 	ck_entry_detach(m, e);
 	ck_dirty(m, e);

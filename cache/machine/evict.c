@@ -48,7 +48,7 @@ static void phase_set(struct ck_machine *m, struct ck_entry *e, enum ck_phase ph
 /* the containers of a sandbox go first */
 static void evict_containers(struct ck_machine *m, struct ck_entry *e)
 {
-	if (e->row.key->kind != CK_SANDBOX || !e->row.result)
+	if (e->row.key->kind != CK_SANDBOX)
 		return;
 	for (struct ck_entry *c = ck_sandbox_containers(m, e->row.result->id); c;
 	     c = c->link[CK_BY_SANDBOX].next)
@@ -215,7 +215,7 @@ static void gone(struct ck_machine *m, struct ck_entry *e)
 	}
 	ck_entry_move(m, e, CK_STATE_GONE);
 	ck_entry_schedule(m, e, m->now + CK_TOMBSTONE);
-	if (m->rules.hooks && m->ops.released)
+	if (m->rules.hooks)
 		m->ops.released(m->user, e);
 }
 
@@ -301,9 +301,8 @@ void ck_ended(struct ck_machine *m, struct ck_entry *e)
 static bool may_be_in_use(const struct ck_entry *e)
 {
 	if (e->row.state == CK_STATE_EVICTING)
-		return e->row.result && e->row.phase != CK_PHASE_HOOKS &&
-		       e->row.phase != CK_PHASE_REMOVE;
-	return e->row.result && ck_state_open(e->row.state);
+		return e->row.phase != CK_PHASE_HOOKS && e->row.phase != CK_PHASE_REMOVE;
+	return ck_state_open(e->row.state);
 }
 
 /* whoever uses a duplicate keeps it, and it is never served (K26, K27) */
@@ -452,7 +451,7 @@ static bool may_start(struct ck_machine *m, struct ck_entry *e)
 	for (struct ck_entry *other = ck_pod_of(e)->entries; other; other = ck_pod_next(other))
 		if (ck_destroying(other))
 			return false; /* one destroy per pod (K18) */
-	if (e->row.key->kind != CK_SANDBOX || !e->row.result)
+	if (e->row.key->kind != CK_SANDBOX)
 		return true;
 	/* containers first (K18), except those that failed: they delay nobody (K19) */
 	for (struct ck_entry *c = ck_sandbox_containers(m, e->row.result->id); c;
@@ -601,12 +600,10 @@ void ck_evict_hook_done(struct ck_machine *m, struct ck_entry *e, enum ck_hook_e
 void ck_machine_destroyed(struct ck_machine *m, uint64_t row, int grpc, const char *message)
 {
 	struct ck_entry *e = ck_machine_entry(m, row);
-	if (!e || e->detached)
+	if (!e || e->detached || CK_NEVER(!e->destroy_calls))
 		return;
 	ck_event_begin(m);
-	if (e->destroy_calls)
-		e->destroy_calls--;
-	if (!e->destroy_calls)
+	if (--e->destroy_calls == 0)
 		e->outstanding &= ~(unsigned)CK_WANT_DESTROY;
 	bool confirmed = grpc == CK_GRPC_OK || grpc == CK_GRPC_NOT_FOUND;
 	ck_touch(m, ck_pod_of(e)); /* whoever asks for it may be waiting for this answer */

@@ -51,7 +51,7 @@ static void note_seen(struct ck_machine *m, struct ck_entry *e, const char *id)
 static bool is_listed(const char *id, const struct ck_object *all, size_t n)
 {
 	size_t i = 0;
-	while (i < n && (!all[i].id || strcmp(all[i].id, id)))
+	while (i < n && strcmp(all[i].id, id))
 		i++;
 	return i < n;
 }
@@ -219,11 +219,9 @@ void ck_machine_listed(struct ck_machine *m, enum ck_kind kind, uint64_t begun_s
 	}
 	ck_event_begin(m);
 	m->stamp++;
-	for (size_t i = 0; i < n; i++) {
-		if (o[i].kind != kind || !o[i].id || !o[i].id[0] || strlen(o[i].id) > CK_ID_MAX)
-			continue;
-		listed_one(m, &o[i], o, n, begun_seq);
-	}
+	for (size_t i = 0; i < n; i++)
+		if (o[i].kind == kind && strlen(o[i].id) <= CK_ID_MAX)
+			listed_one(m, &o[i], o, n, begun_seq);
 	if (kind == CK_SANDBOX)
 		ck_unknown_stops_expire(m, begun_seq);
 	for (struct ck_entry *e = m->by_row, *next; e; e = next) {

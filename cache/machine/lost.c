@@ -36,7 +36,7 @@ void ck_lost(struct ck_machine *m, struct ck_entry *e)
 		e->in.creating.dead = dead;
 	} else if (e->row.state == CK_STATE_EVICTING && e->row.phase == CK_PHASE_CREATION) {
 		e->row.phase = CK_PHASE_FIND;
-	} else if (!ck_searched(e)) {
+	} else if (CK_NEVER(!ck_searched(e))) {
 		return;
 	}
 	ck_search(m, e, true);

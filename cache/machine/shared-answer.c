@@ -38,7 +38,7 @@ struct ck_shared_result *ck_shared_result_new(const char *id, const void *bytes,
 	if (!bytes) {
 		memcpy(result->bytes, head, head_len);
 		memcpy(result->bytes + head_len, id, id_len);
-	} else if (len) {
+	} else {
 		memcpy(result->bytes, bytes, len);
 	}
 	return result;
@@ -77,8 +77,7 @@ struct ck_shared_status *ck_shared_status_new(const struct ck_status *status)
 
 struct ck_shared_status *ck_shared_status_ref(struct ck_shared_status *s)
 {
-	if (s)
-		__atomic_add_fetch(&s->refs, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&s->refs, 1, __ATOMIC_RELAXED);
 	return s;
 }
 

@@ -72,8 +72,6 @@ int ck_stop_begins(struct ck_machine *m, const char *sandbox_id)
 
 int ck_machine_stopping(struct ck_machine *m, const char *sandbox_id)
 {
-	if (!sandbox_id[0] || strlen(sandbox_id) > CK_ID_MAX)
-		return -CK_EINVAL;
 	ck_event_begin(m);
 	if (ck_stop_begins(m, sandbox_id) < 0)
 		return -CK_ENOMEM;

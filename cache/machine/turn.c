@@ -151,7 +151,7 @@ struct ck_mturn *ck_machine_answered(struct ck_machine *m)
 /* the rest of the decision is written by who decides it */
 static bool decide(struct ck_machine *m, struct ck_mturn *t, enum ck_turn_state to, int outcome)
 {
-	if (!move(m, t, to))
+	if (CK_NEVER(!move(m, t, to)))
 		return false;
 	t->decision.outcome = outcome;
 	answered_add(m, t);
@@ -161,7 +161,7 @@ static bool decide(struct ck_machine *m, struct ck_mturn *t, enum ck_turn_state 
 void ck_turn_answer(struct ck_machine *m, struct ck_mturn *t, int outcome, const char *fmt, ...)
 {
 	va_list ap;
-	if (!decide(m, t, CK_TURN_DECIDED, outcome))
+	if (CK_NEVER(!decide(m, t, CK_TURN_DECIDED, outcome)))
 		return;
 	t->decision.err.code = outcome < 0 ? -outcome : CK_EUNAVAILABLE;
 	va_start(ap, fmt);
@@ -182,8 +182,9 @@ void ck_turn_supersede(struct ck_machine *m, struct ck_mturn *t, enum ck_reason 
 {
 	bool makes = t->state == CK_TURN_CREATING || t->state == CK_TURN_ORPHANED;
 	m->counters.superseded[t->key->kind]++;
-	if (decide(m, t, makes ? CK_TURN_SUPERSEDED : CK_TURN_DECIDED, -CK_EABANDONED))
-		ck_fail(&t->decision.err, CK_EABANDONED, "superseded: %s", ck_reason_text(reason));
+	if (CK_NEVER(!decide(m, t, makes ? CK_TURN_SUPERSEDED : CK_TURN_DECIDED, -CK_EABANDONED)))
+		return;
+	ck_fail(&t->decision.err, CK_EABANDONED, "superseded: %s", ck_reason_text(reason));
 }
 
 void ck_turn_hand_back(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e)
@@ -192,7 +193,7 @@ void ck_turn_hand_back(struct ck_machine *m, struct ck_mturn *t, struct ck_entry
 		m->counters.relabelled[e->row.key->kind]++;
 		ck_history_add(m, e, CK_WHAT_RELABELLED, 0, NULL);
 	}
-	if (!decide(m, t, CK_TURN_HANDED, CK_HAND_BACK))
+	if (CK_NEVER(!decide(m, t, CK_TURN_HANDED, CK_HAND_BACK)))
 		return;
 	t->row = e->row.id;
 	e->in_time = e->in_time || t->seq == e->begun_turn;

@@ -2,7 +2,7 @@
 /* States, names, and the shared result. */
 #include "tests/unit/harness.h"
 
-#include "cache/machine/entry.h"
+#include "cache/machine/machine-int.h"
 #include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
@@ -117,6 +117,66 @@ static void a_row_can_be_finished_twice(void **state)
 	ck_row_fini(&row);
 }
 
+static void an_object_has_the_key_of_its_names(void **state)
+{
+	static const struct ck_key pod = { CK_SANDBOX, 1, "ns", "web", "u-1", "", "" };
+	static const struct ck_key inside = { CK_CONTAINER, 1, "ns", "web", "u-1", "s1", "app" };
+	static const struct {
+		const struct ck_key *key;
+		bool has;
+		enum ck_kind kind;
+		uint32_t attempt;
+		const char *ns, *name, *uid, *sandbox, *container;
+	} cases[] = {
+		{ &pod, true, CK_SANDBOX, 1, "ns", "web", "u-1", NULL, NULL },
+		{ &pod, false, CK_CONTAINER, 1, "ns", "web", "u-1", NULL, NULL },
+		{ &pod, false, CK_SANDBOX, 2, "ns", "web", "u-1", NULL, NULL },
+		{ &pod, false, CK_SANDBOX, 1, "other", "web", "u-1", NULL, NULL },
+		{ &pod, false, CK_SANDBOX, 1, "ns", "other", "u-1", NULL, NULL },
+		{ &pod, false, CK_SANDBOX, 1, "ns", "web", "u-2", NULL, NULL },
+		{ &pod, false, CK_SANDBOX, 1, "ns", "web", NULL, NULL, NULL },
+		{ &inside, true, CK_CONTAINER, 1, "ns", "web", "u-1", "s1", "app" },
+		/* of a container these are labels, which may be absent */
+		{ &inside, true, CK_CONTAINER, 1, NULL, NULL, NULL, "s1", "app" },
+		{ &inside, false, CK_CONTAINER, 1, "other", NULL, NULL, "s1", "app" },
+		{ &inside, false, CK_CONTAINER, 1, NULL, "other", NULL, "s1", "app" },
+		{ &inside, false, CK_CONTAINER, 1, NULL, NULL, "u-2", "s1", "app" },
+		{ &inside, false, CK_CONTAINER, 1, NULL, NULL, NULL, "s2", "app" },
+		{ &inside, false, CK_CONTAINER, 1, NULL, NULL, NULL, "s1", "other" },
+	};
+	(void)state;
+	for (size_t i = 0; i < CK_COUNT(cases); i++) {
+		struct ck_object o = { .size = sizeof(o),
+				       .kind = cases[i].kind,
+				       .id = "x",
+				       .attempt = cases[i].attempt,
+				       .pod_namespace = cases[i].ns,
+				       .pod_name = cases[i].name,
+				       .pod_uid = cases[i].uid,
+				       .sandbox_id = cases[i].sandbox,
+				       .container_name = cases[i].container };
+		assert_int_equal(ck_object_has_key(&o, cases[i].key), cases[i].has);
+	}
+}
+
+static void a_status_is_copied_whole_or_not_at_all(void **state)
+{
+	const struct ck_status status = {
+		.size = sizeof(status), .grpc = 2, .details = "\1\2", .details_len = 2
+	};
+	struct ck_shared_status *copy = NULL;
+	(void)state;
+	for (unsigned nth = 1; !copy; nth++) {
+		ck_fault_arm(CK_FAULT_ALLOC, nth, false);
+		copy = ck_shared_status_new(&status);
+		ck_fault_arm(0, 0, false);
+		assert_true(nth <= 3 ? !copy : !!copy);
+	}
+	assert_string_equal(copy->message, "");
+	assert_memory_equal(copy->details, "\1\2", 2);
+	ck_shared_status_unref(copy);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -125,6 +185,8 @@ int main(void)
 		cmocka_unit_test(a_reply_that_is_not_given_is_made_from_the_id),
 		cmocka_unit_test(a_result_lives_as_long_as_its_holders),
 		cmocka_unit_test(a_result_without_memory_is_none),
+		cmocka_unit_test(a_status_is_copied_whole_or_not_at_all),
+		cmocka_unit_test(an_object_has_the_key_of_its_names),
 		cmocka_unit_test(a_row_can_be_finished_twice),
 	};
 	return CK_TEST_MAIN(tests);

@@ -2553,6 +2553,45 @@ static void h04_required_plugin_that_is_absent_is_named(void **state)
 	assert_int_equal(outcome(B), CK_HAND_BACK);
 }
 
+/* ---- answers that come too late, and lists that make no sense --------------------------------- */
+
+static void answers_about_nothing_change_nothing(void **state)
+{
+	char text[64];
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_evict(w, 0, false);
+	let_evict();
+	const uint64_t rows[] = { world_entry(w, A)->row.id, 12345 };
+	for (size_t i = 0; i < CK_COUNT(rows); i++) {
+		ck_machine_inspected(w->m, rows[i], UINT64_MAX, CK_CONDITION_READY);
+		ck_machine_listed_entry(w->m, rows[i], UINT64_MAX, true, NULL, 0);
+		ck_machine_hook_done(w->m, rows[i], CK_HOOK_REMOVE, NULL, NULL);
+		assert_int_equal(ck_machine_evict(w->m, rows[i], false, text, sizeof(text)),
+				 -CK_ENOTFOUND);
+	}
+	ck_machine_destroyed(w->m, 12345, 0, NULL);
+	ck_machine_start_stopped(w->m, "nobody");
+	ck_machine_start_end(w->m, "nobody", CK_START_HEARD, 0);
+	assert_int_equal(ck_machine_start_begin(w->m, "nobody"), -CK_ENOTFOUND);
+	assert_int_equal(state_of(A), CK_STATE_GONE);
+}
+
+static void what_cannot_be_an_object_is_not_taken_for_one(void **state)
+{
+	static char id[CK_ID_MAX + 2], name[2 * CK_NAME_MAX_LEN + 2];
+	(void)state;
+	memset(id, 'x', sizeof(id) - 1);
+	memset(name, 'x', sizeof(name) - 1);
+	const struct ck_object objects[] = {
+		{ .kind = CK_CONTAINER, .id = "other-kind" },
+		{ .kind = CK_SANDBOX, .id = id, .pod_name = "a", .pod_uid = "u" },
+		{ .kind = CK_SANDBOX, .id = "name-too-long", .pod_name = name, .pod_uid = "u" },
+	};
+	ck_machine_listed(w->m, CK_SANDBOX, UINT64_MAX, true, objects, CK_COUNT(objects));
+	assert_null(ck_machine_entries(w->m));
+}
+
 /* ---- work ------------------------------------------------------------------------------------ */
 
 static unsigned placed; /* how often a turn was placed */
@@ -2756,6 +2795,8 @@ int main(void)
 		TEST(k32_what_took_the_place_of_an_old_row_is_left_alone),
 		TEST(k33_new_database_is_written_from_memory),
 		TEST(h04_required_plugin_that_is_absent_is_named),
+		TEST(answers_about_nothing_change_nothing),
+		TEST(what_cannot_be_an_object_is_not_taken_for_one),
 		TEST(of_many_who_leave_each_moves_one_at_most),
 		TEST(of_many_whose_time_is_up_each_moves_one_at_most),
 	};
