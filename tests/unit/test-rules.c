@@ -2553,7 +2553,7 @@ static void h04_required_plugin_that_is_absent_is_named(void **state)
 	assert_int_equal(outcome(B), CK_HAND_BACK);
 }
 
-/* ---- answers that come too late, and lists that make no sense --------------------------------- */
+/* ---- answers that come too late, and lists that make no sense ------------------------------ */
 
 static void answers_about_nothing_change_nothing(void **state)
 {
