@@ -205,9 +205,10 @@ static uint64_t life(bool server, const uint8_t *data, size_t size, size_t piece
  * in the same piece. */
 static bool may_have_goaway(const uint8_t *data, size_t size)
 {
-	static const uint8_t connection[4];
+	/* the first bit of a stream's number is reserved, and ignored */
 	for (size_t i = 0; i + 6 <= size; i++)
-		if (data[i] == 7 && !memcmp(data + i + 2, connection, sizeof(connection)))
+		if (data[i] == 7 && !(data[i + 2] & 0x7f) && !data[i + 3] && !data[i + 4] &&
+		    !data[i + 5])
 			return true;
 	return false;
 }
