@@ -800,6 +800,186 @@ static void bench_hand_over(void)
 	place_remove(&p);
 }
 
+/* ---- how cost grows: the same among 10, 100, 1,000 and 10,000 ------------------------------- */
+
+enum { SIZES = 4, TURNS = 10, FRESH = 10000 }; /* FRESH: the first request of no kept entry */
+
+/* what is made of the entries of a cache, as a runtime lists them */
+struct listing {
+	struct ck_object *objects;
+	size_t n;
+};
+
+static int add_object(const struct ck_entry_info *entry, void *userdata)
+{
+	struct listing *listing = userdata;
+	listing->objects[listing->n++] =
+		(struct ck_object){ .size = sizeof(struct ck_object),
+				    .kind = entry->kind,
+				    .condition = CK_CONDITION_READY,
+				    .id = strdup(entry->id),
+				    .pod_name = strdup(entry->pod_name),
+				    .pod_namespace = strdup(entry->pod_namespace),
+				    .pod_uid = strdup(entry->pod_uid),
+				    .attempt = entry->attempt };
+	return 0;
+}
+
+static struct listing listing_make(struct place *p, size_t n)
+{
+	struct listing listing = { .objects = calloc(n, sizeof(struct ck_object)) };
+	measure_must(listing.objects && ck_entries(p->cache, add_object, &listing) == 0 &&
+			     listing.n == n,
+		     "list the entries");
+	return listing;
+}
+
+static void listing_free(struct listing *listing)
+{
+	for (size_t i = 0; i < listing->n; i++) {
+		free((char *)listing->objects[i].id);
+		free((char *)listing->objects[i].pod_name);
+		free((char *)listing->objects[i].pod_namespace);
+		free((char *)listing->objects[i].pod_uid);
+	}
+	free(listing->objects);
+}
+
+/* us of a turn among @n entries; what is made is removed again, so that they stay as many */
+static double grow_turn(struct place *p)
+{
+	static unsigned long next = FRESH;
+	double us[REPEATS];
+	char id[65];
+	for (unsigned i = 0; i < REPEATS; i++, next += TURNS) {
+		requests_prepare(next + TURNS);
+		us[i] = time_turns(p, next, TURNS);
+		for (unsigned k = 0; k < TURNS; k++) {
+			snprintf(id, sizeof(id), "%064lu", next + k);
+			measure_must(ck_object_removed(p->cache, CK_SANDBOX, id) == 0, "removed");
+		}
+	}
+	return measure_median(us, REPEATS);
+}
+
+/* us of one list that holds all entries, none of which may be shown */
+static double grow_list(struct place *p, const struct listing *listing)
+{
+	double us[REPEATS];
+	for (unsigned i = 0; i < REPEATS; i++) {
+		struct ck_view *view;
+		uint64_t began = measure_now();
+		measure_must(ck_view_begin(p->cache, &view, NULL) == 0, "view");
+		for (size_t k = 0; k < listing->n; k++)
+			measure_must(ck_view_hides(view, &listing->objects[k]) == 1, "hides");
+		ck_view_free(view);
+		us[i] = (double)(measure_now() - began) / 1e3;
+	}
+	return measure_median(us, REPEATS);
+}
+
+static const struct listing *host_lists;
+
+static void list_all(struct ck_job *job, const struct ck_filter *filter, void *userdata)
+{
+	struct ck_answer answer = { .size = sizeof(answer) };
+	(void)userdata;
+	for (size_t i = 0; filter->kind == CK_SANDBOX && i < host_lists->n; i++)
+		measure_must(ck_job_listed(job, &host_lists->objects[i]) == 0, "listed");
+	ck_job_done(job, &answer);
+}
+
+/* us to open a database with the entries, and then to compare them with the host's list */
+static void grow_open(struct place *p, const struct listing *listing, double *ret_open,
+		      double *ret_reconcile)
+{
+	double open[REPEATS], reconcile[REPEATS];
+	host_lists = listing;
+	p->host.list = list_all;
+	for (unsigned i = 0; i < REPEATS; i++) {
+		uint64_t began = measure_now();
+		place_open(p, false);
+		uint64_t opened = measure_now();
+		while (ck_reconciled(p->cache) != 1)
+			measure_must(ck_cache_process(p->cache, NULL) >= 0, "process");
+		open[i] = (double)(opened - began) / 1e3;
+		reconcile[i] = (double)(measure_now() - opened) / 1e3;
+		place_close(p);
+	}
+	*ret_open = measure_median(open, REPEATS);
+	*ret_reconcile = measure_median(reconcile, REPEATS);
+}
+
+static void count_answer(struct ck_turn *turn, int outcome, void *userdata)
+{
+	(void)turn;
+	measure_must(outcome == CK_HAND_BACK, "outcome %d", outcome);
+	++*(size_t *)userdata;
+}
+
+/* us from the finish until @n callers have their answer, and the bytes of each while it waits */
+static void grow_round(size_t n, double *ret_us, double *ret_bytes)
+{
+	double us[REPEATS];
+	struct ck_turn **turns = calloc(n, sizeof(struct ck_turn *));
+	struct place p;
+	measure_must(turns, "no memory");
+	place_make(&p);
+	place_open(&p, false);
+	for (unsigned i = 0; i < REPEATS; i++) {
+		size_t answered = 1, before = in_use();
+		for (size_t k = 0; k < n; k++) {
+			turns[k] = begin(&p, i, 240 * S, k ? CK_WAIT : CK_CREATE);
+			if (k)
+				ck_turn_watch(turns[k], count_answer, &answered);
+		}
+		*ret_bytes = (double)(in_use() - before) / (double)n;
+		uint64_t began = measure_now();
+		measure_must(finish(turns[0], i) == CK_HAND_BACK, "finish");
+		while (answered < n)
+			measure_must(ck_cache_process(p.cache, NULL) >= 0, "process");
+		us[i] = (double)(measure_now() - began) / 1e3;
+		for (size_t k = 0; k < n; k++)
+			ck_turn_free(turns[k]);
+	}
+	*ret_us = measure_median(us, REPEATS);
+	place_close(&p);
+	place_remove(&p);
+	free(turns);
+}
+
+/* For tests/bench/plot.sh: a line is name, unit, and a value for each size. */
+static void bench_growth(void)
+{
+	static const char *const names[][2] = {
+		{ "turn", "us" },      { "list", "us" },     { "round", "us" },   { "open", "us" },
+		{ "reconcile", "us" }, { "entry", "bytes" }, { "caller", "bytes" },
+	};
+	double values[CK_COUNT(names)][SIZES];
+	unsigned long n = 10;
+	requests_prepare(FRESH);
+	for (unsigned i = 0; i < SIZES; i++, n *= 10) {
+		struct place p;
+		place_make(&p);
+		p.options.ttl = 600 * S;
+		place_open(&p, true);
+		size_t before = in_use();
+		keep_all(&p, n, NULL);
+		values[5][i] = (double)(in_use() - before) / (double)n;
+		struct listing listing = listing_make(&p, n);
+		values[1][i] = grow_list(&p, &listing);
+		values[0][i] = grow_turn(&p);
+		place_close(&p);
+		grow_open(&p, &listing, &values[3][i], &values[4][i]);
+		grow_round(n, &values[2][i], &values[6][i]);
+		listing_free(&listing);
+		place_remove(&p);
+	}
+	for (size_t k = 0; k < CK_COUNT(names); k++)
+		printf("grows %-10s %-6s %12.1f %12.1f %12.1f %12.1f\n", names[k][0], names[k][1],
+		       values[k][0], values[k][1], values[k][2], values[k][3]);
+}
+
 /* bench [PART ...]: only these */
 int main(int argc, char **argv)
 {
@@ -810,7 +990,7 @@ int main(int argc, char **argv)
 		{ "turns", bench_turns },         { "entries", bench_entries },
 		{ "hand-over", bench_hand_over }, { "fingerprint", bench_fingerprint },
 		{ "redact", bench_redact },       { "open", bench_open },
-		{ "expiry", bench_expiry },
+		{ "expiry", bench_expiry },       { "growth", bench_growth },
 	};
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (size_t i = 0; i < CK_COUNT(parts); i++) {

@@ -17,4 +17,4 @@ bench_scripts = \
 
 test_support += tests/bench/measure.c tests/bench/measure.h
 
-EXTRA_DIST += $(bench_scripts)
+EXTRA_DIST += $(bench_scripts) tests/bench/README.md tests/bench/plot.sh
