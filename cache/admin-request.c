@@ -199,7 +199,7 @@ int ck_admin_answer_fetch(const char *state_dir, const char *name,
 {
 	char text[CK_ADMIN_REQUEST_MAX], file[FILE_MAX];
 	CK_AUTO_CLOSE int dirfd = -1;
-	size_t len;
+	size_t len = 0;
 
 	if (strlen(name) != NAME_LEN || !is_name(name))
 		return ck_fail(err, CK_EINVAL, "'%.40s' is not the name of a request", name);
