@@ -30,7 +30,7 @@ include $(srcdir)/tests/fuzz/local.mk
 include $(srcdir)/tests/bench/local.mk
 include $(srcdir)/tests/real/local.mk
 include $(srcdir)/tests/packages/local.mk
-include $(srcdir)/tests/vm/local.mk
+include $(srcdir)/tests/system/local.mk
 
 # What does not depend on how it was compiled: left out of the sanitizers' runs.
 static_scripts = \
@@ -139,7 +139,7 @@ check-local: check-TESTS
 if !CMOCKA
 # while the Makefile is read, so that nothing is compiled first
 cmocka_goals = bench check check-am check-one check-packages check-programs check-quick \
-	check-deploy check-real check-valgrind check-vm coverage distcheck
+	check-deploy check-real check-system check-valgrind check-vm coverage distcheck
 cmocka := $(if $(filter $(cmocka_goals),\
 	$(MAKECMDGOALS)),$(error make $(MAKECMDGOALS) needs cmocka. Install it \
 	(Debian: libcmocka-dev) and run configure again))
@@ -228,9 +228,12 @@ check-deploy: all
 	+@CK_TEST_LIMIT=3600 $(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/prog/test-deploy.sh \
 		check_PROGRAMS= check_LTLIBRARIES=
 
-check-vm: dist
-	+@CK_TEST_LIMIT=3600 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(vm_scripts)' \
+check-system: dist
+	+@CK_TEST_LIMIT=3600 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(system_scripts)' \
 		check_PROGRAMS= check_LTLIBRARIES=
+
+check-vm:
+	+@CK_TEST_QEMU=yes $(MAKE) $(AM_MAKEFLAGS) check-system
 
 coverage:
 	@$(call sub_build,build-coverage,CC='$(CC)' CFLAGS='-O0 -g --coverage' --enable-checks)
@@ -293,6 +296,6 @@ clean-local:
 		fuzz-*.input tests/mutants/made tests/mutants/sample \
 		tests/real/go-cache tests/real/stage tests/real/tools tests/real/vendor-runtime \
 		tests/packages/base tests/packages/chroot tests/packages/installed \
-		tests/vm/base.img tests/vm/built tests/vm/console tests/vm/heard \
-		tests/vm/included tests/vm/initrd tests/vm/packages tests/vm/qemu \
-		tests/vm/root tests/vm/vmlinuz
+		tests/system/console tests/system/crikeep-node.tar \
+		tests/system/heard tests/system/namespaces \
+		tests/system/packages tests/system/qemu

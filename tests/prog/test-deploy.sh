@@ -3,7 +3,7 @@
 #
 # crikeep-deploy on a node below $root: crikeep and crikeepd are real, before a simulated runtime;
 # systemctl and the kubelet are those of deploy/. It is cut off at each step, and must find its way
-# from there. tests/vm/deploy.sh has the real ones.
+# from there. tests/system/deploy.sh has the real ones.
 #
 # functions are called by check, variables are prelude.sh's:
 # shellcheck disable=SC1003,SC1091,SC2015,SC2034,SC2154,SC2317

@@ -2,7 +2,8 @@
 
 // shape reads manifests from standard input, strictly: a field that Kubernetes' own types do not
 // have, or that occurs twice, is an error. It prints one line for each: kind, namespace, name, and
-// of a DaemonSet what matters to us.
+// of a DaemonSet what matters to us. "shape pod" prints a pod of the DaemonSet, for a kubelet that
+// reads its pods from files.
 package main
 
 import (
@@ -59,7 +60,23 @@ func daemonSet(text []byte) string {
 		pod.Spec.HostPID, *c.SecurityContext.Privileged, strings.Join(c.Args, ","))
 }
 
+func pod(text []byte) string {
+	var d appsv1.DaemonSet
+	if err := yaml.UnmarshalStrict(text, &d); err != nil {
+		fail(err)
+	}
+	p := corev1.Pod{ObjectMeta: d.Spec.Template.ObjectMeta, Spec: d.Spec.Template.Spec}
+	p.APIVersion, p.Kind = "v1", "Pod"
+	p.Name, p.Namespace = d.Name, d.Namespace
+	out, err := yaml.Marshal(p)
+	if err != nil {
+		fail(err)
+	}
+	return string(out)
+}
+
 func main() {
+	pods := len(os.Args) == 2 && os.Args[1] == "pod"
 	all, err := io.ReadAll(os.Stdin)
 	if err != nil {
 		fail(err)
@@ -73,9 +90,15 @@ func main() {
 		}
 		switch kind.Kind {
 		case "Namespace":
-			fmt.Println(namespace(text))
+			if !pods {
+				fmt.Println(namespace(text))
+			}
 		case "DaemonSet":
-			fmt.Println(daemonSet(text))
+			if pods {
+				fmt.Print(pod(text))
+			} else {
+				fmt.Println(daemonSet(text))
+			}
 		default:
 			fail(fmt.Errorf("a manifest of the kind %q is not expected", kind.Kind))
 		}

@@ -14,7 +14,7 @@ kubelet_files=(/etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.s
 kubelet_begins() {
 	systemctl -q disable --now crikeepd.socket crikeepd.service 2>/dev/null
 	delay
-	echo '# nothing' >/etc/crikeep/crikeep.yaml
+	[ ! -d /etc/crikeep ] || echo '# nothing' >/etc/crikeep/crikeep.yaml
 	ln -sf /mnt/kubelet /usr/bin/kubelet
 	mkdir -p "$manifests" /etc/systemd/system/kubelet.service.d
 	cat >/etc/systemd/system/kubelet.service <<-'END'
@@ -54,6 +54,7 @@ kubelet_begins() {
 		cgroupDriver: cgroupfs
 		enforceNodeAllocatable: []
 		failSwapOn: false
+		failCgroupV1: false
 		makeIPTablesUtilChains: false
 		evictionHard: {memory.available: "0%", nodefs.available: "0%",
 		  imagefs.available: "0%", nodefs.inodesFree: "0%"}
@@ -85,7 +86,7 @@ running() {
 	ctr -n k8s.io tasks ls | awk '$3 == "RUNNING" { print $1, $2 }' | sort
 }
 twenty_run() { [ "$(running | wc -l)" = 20 ]; }
-none_restarted() { diff "$work/running" <(running); }
+none_restarted() { ! comm -23 "$work/running" <(running) | grep .; } # others may have come
 endpoint_of_kubelet() {
 	tr '\0' '\n' <"/proc/$(systemctl show -P MainPID kubelet)/cmdline" |
 		sed -n 's/^--container-runtime-endpoint=//p' | tail -n 1
@@ -164,6 +165,47 @@ cut_off() { # with the kubelet's file written, and no watch
 	! crikeep-deploy status && crikeep-deploy enable --watch=2s && crikeep-deploy status &&
 		none_restarted && crikeep-deploy disable && straight && none_restarted
 }
+# ---- the image -----------------------------------------------------------------------------------
+
+# The pod of contrib/deploy/kustomize as a file, and its name is that of the DaemonSet. It is the
+# next one whenever the file changes.
+pod_of_image() { # pod_of_image VERB: made, and ready
+	local since=$EPOCHSECONDS
+	sed 's/^\( *\)- enable$/&\n\1- --watch=5s/' "/mnt/$1.yaml" >"/var/lib/kubelet/$1.yaml" &&
+		mv "/var/lib/kubelet/$1.yaml" "$manifests/crikeep-node.yaml" &&
+		pause=1 wait_for 180 pod_is_ready "$1" "$since"
+}
+pod_is_ready() { # its program says so, and the kubelet has heard it
+	local p
+	p=$(pgrep -of "^/bin/sh /usr/local/sbin/crikeep-node $1") &&
+		[ -e "/proc/$p/root/run/crikeep-node.ready" ] &&
+		journalctl -q -u kubelet --since "@$2" |
+		grep 'readiness" status="ready" pod="crikeep/crikeep-node-'
+}
+pod_round() {
+	pod_of_image enable && is "$(endpoint_of_kubelet)" "unix://$socket" &&
+		crikeep-deploy status && none_restarted &&
+		pod_of_image disable && straight && none_restarted
+}
+pod_rounds() {
+	local i
+	for ((i = 1; i <= ${deploy_rounds:-5}; i++)); do
+		pod_round || { echo "round $i"; return 1; }
+	done
+}
+image() {
+	if ! ls /mnt/kubelet /mnt/crikeep-node.tar /mnt/enable.yaml >/dev/null; then
+		echo 'skip - the image: no kubelet, no kustomize, or no buildah'
+		return
+	fi
+	check 'a kubelet runs' kubelet_begins
+	check 'ten static pods run' static_pods || { journalctl -u kubelet | tail -n 30; return; }
+	running >"$work/running"
+	check 'the image is imported' ctr -n k8s.io images import /mnt/crikeep-node.tar
+	check "its pod, on and off, ${deploy_rounds:-5} times: no container is restarted" pod_rounds
+	check 'the kubelet goes' kubelet_ends
+}
+
 kubelet_ends() {
 	rm -f "$manifests"/*
 	pause=2 wait_for 120 none_runs
@@ -172,7 +214,6 @@ kubelet_ends() {
 	findmnt -rno TARGET | grep ^/var/lib/kubelet | xargs -r umount
 	rm -rf --one-file-system /var/lib/kubelet
 	systemctl daemon-reload
-	systemctl enable --now crikeepd.socket crikeepd.service
 }
 none_runs() { [ "$(running | wc -l)" = 0 ]; }
 deploy() {
@@ -191,4 +232,5 @@ deploy() {
 	check 'kill -9 of crikeep-deploy: enable goes on' cut_off
 	cat "$work/times" 2>/dev/null
 	check 'the kubelet goes' kubelet_ends
+	systemctl enable --now crikeepd.socket crikeepd.service
 }
