@@ -67,4 +67,4 @@ pivot_root . old
 umount -l /old
 rmdir /old
 exec env -i container=namespaces PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd \
-	--log-target=console
+	--log-target=journal

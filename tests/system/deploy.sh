@@ -159,7 +159,7 @@ missing_program_is_put_back() {
 }
 crash_is_put_back() { put_back 'crikeepd' crash; }
 crash() { kill -SEGV "$(main_pid)"; }
-cut_off() { # with the kubelet's file written, and no watch
+deploy_is_killed() { # with the kubelet's file written, and no watch
 	crikeep-deploy enable --watch=300s >"$work/enable" 2>&1 &
 	wait_for 300 grep -q Watching "$work/enable" && kill -9 $! || return
 	! crikeep-deploy status && crikeep-deploy enable --watch=2s && crikeep-deploy status &&
@@ -229,7 +229,7 @@ deploy() {
 	check 'a configuration that breaks is put back' bad_configuration_is_put_back
 	check 'a program that is removed is put back' missing_program_is_put_back
 	check 'a crash is put back' crash_is_put_back
-	check 'kill -9 of crikeep-deploy: enable goes on' cut_off
+	check 'kill -9 of crikeep-deploy: enable goes on' deploy_is_killed
 	cat "$work/times" 2>/dev/null
 	check 'the kubelet goes' kubelet_ends
 	systemctl enable --now crikeepd.socket crikeepd.service
