@@ -173,13 +173,30 @@ static void answered(const struct ck_nri_result *result, void *userdata)
 	done(call, &request, r < 0 ? &err : NULL);
 }
 
+/* The same for each try of one entry, also in the next life of crikeepd: the runtime may still be
+ * working on the request of the life before, and plugins are then told of what it creates. Sandbox
+ * ids are unique, and an entry that ended has another number than the next one. */
+static void name_it(const struct ck_key *key, uint64_t row, char ret_alias[CK_ALIAS_LEN + 1])
+{
+	unsigned char hash[CK_ALIAS_LEN / 2];
+	crypto_generichash_state state;
+	crypto_generichash_init(&state, NULL, 0, sizeof(hash));
+	crypto_generichash_update(&state, (const unsigned char *)key->sandbox_id,
+				  strlen(key->sandbox_id) + 1);
+	crypto_generichash_update(&state, (const unsigned char *)key->container,
+				  strlen(key->container) + 1);
+	crypto_generichash_update(&state, (const unsigned char *)&key->attempt,
+				  sizeof(key->attempt));
+	crypto_generichash_update(&state, (const unsigned char *)&row, sizeof(row));
+	crypto_generichash_final(&state, hash, sizeof(hash));
+	sodium_bin2hex(ret_alias, CK_ALIAS_LEN + 1, hash, sizeof(hash));
+}
+
 static int begin(struct ck_consult *consult, struct ck_error *err)
 {
 	struct ck_call *call = consult->call;
-	unsigned char random[CK_ALIAS_LEN / 2];
 	CK_AUTO_BYTES struct ck_bytes container = { 0 };
-	randombytes_buf(random, sizeof(random));
-	sodium_bin2hex(consult->alias, sizeof(consult->alias), random, sizeof(random));
+	name_it(consult->key, call->turn->m.row, consult->alias);
 	int r = ck_describe_request(call->request.p, call->request.len, consult->alias, &container,
 				    err);
 	if (r >= 0 && ck_bytes_add(&consult->request, call->request.p, call->request.len) < 0)

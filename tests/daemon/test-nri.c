@@ -240,6 +240,52 @@ static void after_a_restart_a_start_is_told_and_a_stopped_pod_is_listed(void **s
 	assert_int_equal(waitpid(plugin, NULL, 0), plugin);
 }
 
+static const char *const *before_create(struct stage *s)
+{
+	static const char *flags[16];
+	size_t n = 0;
+	for (const char *const *flag = nri_flags(s); *flag; flag++)
+		flags[n++] = *flag;
+	flags[n++] = "--nri-adjust=before-create";
+	flags[n++] = "--set";
+	flags[n++] = "nri.request_timeout=1m";
+	flags[n] = NULL;
+	return flags;
+}
+
+/* H7, K8: the runtime may still be working on what an earlier life asked plugins about */
+static void the_next_life_asks_about_a_container_under_the_same_id(void **state)
+{
+	struct stage *s = *state;
+	char pod[POD_ID], asked[128] = "";
+	struct cri_call call;
+	stage_start(s, "create.container=30s", before_create(s));
+	pid_t plugin = plugin_start();
+	until_heard("Synchronize ");
+	assert_int_equal(pod_run(&s->kubelet, "web", 0, "20S", pod), CK_GRPC_OK);
+	struct ck_bytes request = cri_create_request(pod, "web", "main", 0);
+	cri_start(&s->kubelet, &call, "CreateContainer", &request, NULL);
+	world_until(&s->w, "begin container", 1, 20);
+	char *text = world_file(heard);
+	assert_int_equal(sscanf(strstr(text, "CreateContainer "), "%*s %127s", asked), 1);
+	free(text);
+	cri_end(&call);
+	stage_kill(s);
+	plugin_ends(plugin);
+	unlink(heard);
+	stage_again(s);
+	plugin = plugin_start();
+	until_heard(line_of("listed", pod));
+	request = cri_create_request(pod, "web", "main", 0);
+	cri_start(&s->kubelet, &call, "CreateContainer", &request, NULL);
+	until_heard_with("CreateContainer ", "");
+	until_heard_with(line_of("CreateContainer", asked), "");
+	cri_cancel(&call);
+	cri_end(&call);
+	kill(plugin, SIGKILL);
+	assert_int_equal(waitpid(plugin, NULL, 0), plugin);
+}
+
 static void without_nri_nobody_can_dial(void **state)
 {
 	struct stage *s = *state;
@@ -348,16 +394,8 @@ static void a_required_plugin_that_is_absent_holds_back_what_is_made(void **stat
 static void an_end_while_a_plugin_is_asked_creates_nothing(void **state)
 {
 	struct stage *s = *state;
-	static const char *flags[16];
 	char pod[POD_ID];
-	size_t n = 0;
-	for (const char *const *flag = nri_flags(s); *flag; flag++)
-		flags[n++] = *flag;
-	flags[n++] = "--nri-adjust=before-create";
-	flags[n++] = "--set";
-	flags[n++] = "nri.request_timeout=1m";
-	flags[n] = NULL;
-	stage_start(s, "", flags);
+	stage_start(s, "", before_create(s));
 	pid_t plugin = plugin_start_holding(CK_NRI_CREATE_CONTAINER);
 	until_heard("Synchronize ");
 	assert_int_equal(pod_run(&s->kubelet, "web", 0, "20S", pod), CK_GRPC_OK);
@@ -386,6 +424,7 @@ int main(void)
 		ON_STAGE(plugins_are_launched_with_what_they_are_promised),
 		ON_STAGE(a_required_plugin_that_is_absent_holds_back_what_is_made),
 		ON_STAGE(an_end_while_a_plugin_is_asked_creates_nothing),
+		ON_STAGE(the_next_life_asks_about_a_container_under_the_same_id),
 	};
 	return CK_TEST_MAIN(tests);
 }

@@ -11,10 +11,11 @@
  *	beginning, it was told the end
  *
  * A container that plugins were asked about before it was created has an id of its own for them, so
- * containers are only counted in the end then. If crikeepd ends during the creation, its next life
- * asks again, under another id; when the first creation succeeds after all, the events that follow
- * have the first one, which only earlier connections know. They are not looked at. What was made
- * straight at the runtime may be taken up after the plugins had their lists, and is not told then.
+ * containers are only counted in the end then. After a restart this id is not known any more of a
+ * container that the runtime does not have any more: its end is told with the runtime's id, which
+ * plugins do not know (seed 1083). And what a request that was lost creates in the end has not been
+ * told to plugins that came in between (seed 1056). Both are not looked at. What was made straight at
+ * the runtime may be taken up after the plugins had their lists, and is not told then.
  */
 #include "src/base/error.h"
 #include "src/base/hash.h"
