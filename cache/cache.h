@@ -143,6 +143,7 @@ struct ck_cache {
 	unsigned unlisted; /* kinds (1 << kind) whose last whole list failed; logged once */
 	bool shut;         /* the turns are gone: no more callers */
 	uint64_t retry_at, counters_at;
+	bool counters_wait; /* for counters_at, or for rows to be written with */
 	uint64_t refused_at; /* when the database last refused a row that it had taken so far */
 	struct ck_counters counted; /* as they are in the database */
 

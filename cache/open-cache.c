@@ -53,6 +53,7 @@ static int machine_make(struct ck_cache *cache, const struct ck_options *o)
 		.can_list = cache->host.list,
 		.can_resolve = cache->host.resolve_image,
 		.hooks = cache->has_hooks,
+		.is_runtime = o->is_runtime,
 	};
 	ck_hidden_set_unref(CK_TAKE(cache->hidden)); /* a new machine counts its moves from 0 */
 	ck_machine_free(cache->machine);

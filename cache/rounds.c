@@ -175,6 +175,7 @@ static void writing_worked(struct ck_cache *cache, bool counters)
 	forget_digests(cache);
 	if (counters) {
 		cache->counted = *ck_machine_counters(cache->machine);
+		cache->counters_wait = false;
 		cache->counters_at = now + CK_NS_PER_S;
 	}
 	if (cache->volatile_rounds)
@@ -226,14 +227,30 @@ static bool has_rows(const struct ck_cache *cache)
 	return e;
 }
 
+/* People read the counters: once a second is enough. Alone they are written by the event loop, a
+ * second later, and no caller waits for that; or with the next rows. */
+static bool counters_due(struct ck_cache *cache, bool rows)
+{
+	uint64_t now = ck_cache_now(cache);
+	bool due = now >= cache->counters_at;
+	if (!uncounted(cache) || !(due || cache->counters_wait))
+		return false;
+	if (rows || (due && cache->counters_wait) || cache->shut)
+		return true;
+	if (!cache->counters_wait)
+		cache->counters_at = now + CK_NS_PER_S;
+	cache->counters_wait = true;
+	return false;
+}
+
 void ck_round_write(struct ck_cache *cache)
 {
 	bool on_disk = true;
 	size_t n;
 	const struct ck_history_event *history = ck_machine_history(cache->machine, &n);
-	/* people read the counters: once a second is enough */
-	bool counters = uncounted(cache) && ck_cache_now(cache) >= cache->counters_at;
-	if (has_rows(cache) || n || cache->damaged || counters || cache->volatile_rounds)
+	bool rows = has_rows(cache) || n || cache->damaged || cache->volatile_rounds;
+	bool counters = counters_due(cache, rows);
+	if (rows || counters)
 		on_disk = try_to_write(cache, counters);
 	/* what has happened, when it is on disk or known not to be */
 	for (size_t i = 0; i < n; i++)

@@ -372,6 +372,12 @@ struct ck_options {
 	const char *const *ignore_annotations;
 	/* 1: also compare the parts of CreateContainer that only RunPodSandbox uses */
 	int compare_sandbox_config;
+	/*
+	 * 1: the host is the runtime, so a creation that has not finished ends with its process.
+	 * That it has begun is then written after a second, or as soon as its caller goes, or
+	 * anything else happens to it (K29)
+	 */
+	int is_runtime;
 	/* a clock for tests and simulations, used with ck_cache_timeout(); NULL: the kernel's */
 	uint64_t (*clock)(void *userdata);
 	void *clock_userdata;
@@ -533,7 +539,8 @@ struct ck_status {
  * differ), -CK_EPRECONDITION, -CK_EDEADLINE, -CK_EMALFORMED, -CK_EINVAL (one uid with two names, or
  * one sandbox with two pods: K9), -CK_ETOOBIG, -CK_EUNAVAILABLE, -CK_ENOMEM, -CK_EIO (libsodium
  * does not start), -CK_ECLOSED, -CK_EFORK, -CK_EABANDONED (by a call at the same time). The
- * creation is in the database before CK_CREATE is returned, unless it cannot be written (K32).
+ * creation is in the database before CK_CREATE is returned, unless it cannot be written (K32), or
+ * the host is the runtime (K29).
  * Since: 0.1
  */
 int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request,

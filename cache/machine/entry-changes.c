@@ -7,7 +7,7 @@
 
 void ck_dirty(struct ck_machine *m, struct ck_entry *e)
 {
-	if (e->saved != CK_SAVED)
+	if (e->saved != CK_SAVED || e->row_waits)
 		return;
 	e->saved = CK_UNSAVED;
 	DL_APPEND2(m->dirty, e, dirty_prev, dirty_next);
@@ -76,8 +76,8 @@ static void detail_set(struct ck_history_event *event, const char *detail)
 }
 
 /* history is a help, not a promise: without memory a line is left out, and this is NULL */
-static struct ck_history_event *history_line(struct ck_machine *m, struct ck_entry *e,
-					     enum ck_what what, int grpc)
+static struct ck_history_event *history_line_at(struct ck_machine *m, struct ck_entry *e,
+						enum ck_what what, int grpc, uint64_t at)
 {
 	if (m->history_n == m->history_room) {
 		size_t room = m->history_room ? 2 * m->history_room : 16;
@@ -89,9 +89,26 @@ static struct ck_history_event *history_line(struct ck_machine *m, struct ck_ent
 	}
 	struct ck_history_event *event = &m->history[m->history_n++];
 	*event = (struct ck_history_event){
-		.entry = e, .what = what, .reason = e->row.reason, .grpc = grpc, .at = m->now
+		.entry = e, .what = what, .reason = e->row.reason, .grpc = grpc, .at = at
 	};
 	return event;
+}
+
+void ck_write_begun(struct ck_machine *m, struct ck_entry *e)
+{
+	if (!e->row_waits)
+		return;
+	e->row_waits = false;
+	ck_dirty(m, e);
+	history_line_at(m, e, CK_WHAT_BEGUN, 0, e->row.created);
+}
+
+/* An entry's first line comes before any other one. */
+static struct ck_history_event *history_line(struct ck_machine *m, struct ck_entry *e,
+					     enum ck_what what, int grpc)
+{
+	ck_write_begun(m, e);
+	return history_line_at(m, e, what, grpc, m->now);
 }
 
 void ck_history_add(struct ck_machine *m, struct ck_entry *e, enum ck_what what, int grpc,

@@ -80,6 +80,8 @@ void ck_group_put(struct ck_machine *m, struct ck_group *group);
 
 /* entry-changes.c */
 void ck_dirty(struct ck_machine *m, struct ck_entry *e);
+/* that it has begun is written with this round, if it is not yet */
+void ck_write_begun(struct ck_machine *m, struct ck_entry *e);
 void ck_interest(struct ck_machine *m, struct ck_entry *e); /* somebody cares about it (K15) */
 void ck_want(struct ck_machine *m, struct ck_entry *e, enum ck_want want);
 void ck_unwant(struct ck_machine *m, struct ck_entry *e, unsigned wants);

@@ -93,6 +93,9 @@ struct ck_entry {
 		*ready_next;
 	struct ck_mturn *creator; /* the turn that makes it; NULL: none does any more */
 	bool has_row;             /* it has a row in the database, perhaps of an earlier state */
+	/* it has begun, and nothing else has happened: neither its row nor a line of history is
+	 * written yet (K29) */
+	bool row_waits;
 	enum ck_saved saved;
 	/* What is known in one state only. A move to another state clears it. */
 	union {
@@ -288,6 +291,7 @@ struct ck_rules { /* the durations of struct ck_options, with defaults filled in
 	enum ck_annotation_change on_annotation_change;
 	bool can_inspect, can_list, can_resolve; /* the host offers it */
 	bool hooks;
+	bool is_runtime; /* of struct ck_options */
 	bool skip_first_list; /* serve before the first successful list (no host.list) */
 };
 

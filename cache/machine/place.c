@@ -64,6 +64,7 @@ static void create(struct ck_machine *m, struct ck_mturn *t)
 		return;
 	}
 	e->row.record = record;
+	e->row_waits = m->rules.is_runtime && ck_turn_live(m, t);
 	asks_for(m, t, e);
 	e->row.state = CK_STATE_CREATING;
 	e->begun_turn = t->seq;
@@ -72,8 +73,8 @@ static void create(struct ck_machine *m, struct ck_mturn *t)
 	t->compared.relation = CK_RELATION_SAME;
 	ck_turn_want_resolve(m, t);
 	m->counters.created[e->row.key->kind]++;
-	ck_dirty(m, e);
-	ck_history_add(m, e, CK_WHAT_BEGUN, 0, NULL);
+	if (!e->row_waits)
+		ck_history_add(m, e, CK_WHAT_BEGUN, 0, NULL);
 	ck_touch(m, t->group);
 	ck_creating_schedule(m, e);
 }

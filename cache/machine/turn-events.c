@@ -136,6 +136,8 @@ void ck_turn_expired(struct ck_machine *m, struct ck_mturn *t)
 	if ((t->state == CK_TURN_WAITING && t->waiting.ports_at && m->now >= t->waiting.ports_at) ||
 	    (ck_turn_waits(t) && m->now < ck_turn_waits_until(m, t)))
 		ck_turn_place(m, t);
+	if (t->state == CK_TURN_CREATING)
+		ck_write_begun(m, ck_machine_entry(m, t->row));
 	if (!ck_turn_waits(t))
 		return;
 	if (m->now < ck_turn_waits_until(m, t)) {

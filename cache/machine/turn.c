@@ -49,10 +49,22 @@ static bool may_move(enum ck_turn_state from, enum ck_turn_state to)
 	return moves[from] & 1u << to;
 }
 
+/* until then, that its creation has begun need not be written */
+static uint64_t begun_until(struct ck_machine *m, const struct ck_mturn *t)
+{
+	const struct ck_entry *e = ck_machine_entry(m, t->row);
+	if (!e || !e->row_waits)
+		return CK_NEVER_DUE;
+	uint64_t until = e->row.created + CK_BEGUN_WAITS;
+	return t->margin_at < until ? t->margin_at : until;
+}
+
 /* a creator gets its answer from its own call, not from a timer */
 void ck_turn_schedule(struct ck_machine *m, struct ck_mturn *t)
 {
 	uint64_t due = ck_turn_waits(t) ? ck_turn_waits_until(m, t) : CK_NEVER_DUE;
+	if (t->state == CK_TURN_CREATING)
+		due = begun_until(m, t);
 	if (t->state == CK_TURN_WAITING && t->waiting.ports_at > m->now &&
 	    t->waiting.ports_at < due)
 		due = t->waiting.ports_at;

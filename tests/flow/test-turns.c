@@ -40,6 +40,99 @@ static void result_in_time_is_handed_over_at_once(void **state) /* K1, K2 */
 	ck_turn_free(turn);
 }
 
+/* The host is the runtime: a crash before the first row is written leaves nothing (K29). */
+static struct ck_turn *begun_in_memory(struct fixture *f, const struct fx_ask *ask)
+{
+	f->options.is_runtime = 1;
+	fx_open(f);
+	struct ck_turn *turn = fx_create(f, ask);
+	assert_string_equal(fx_rows(f), "");
+	return turn;
+}
+
+static void a_runtime_in_time_writes_a_creation_once(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	struct ck_turn *turn = begun_in_memory(f, &ask);
+	assert_int_equal(ck_turn_stage(turn, "network"), 0);
+	fx_advance(f, CK_BEGUN_WAITS - 1);
+	assert_string_equal(fx_rows(f), "");
+	assert_int_equal(fx_hides(f, &ask, "s1"), 1);
+	assert_int_equal(fx_make(f, turn, &ask, "s1"), CK_HAND_BACK);
+	assert_string_equal(fx_rows(f), "COMMITTED s1");
+	ck_turn_free(turn);
+	fx_reopen(f);
+	fx_settle(f);
+	turn = NULL;
+	assert_int_equal(fx_begin(f, &ask, &turn), CK_HAND_BACK); /* its digests are there */
+	ck_turn_free(turn);
+}
+
+static void a_runtime_that_takes_long_writes_that_it_has_begun(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	struct ck_turn *turn = begun_in_memory(f, &ask);
+	fx_advance(f, CK_BEGUN_WAITS);
+	assert_string_equal(fx_rows(f), "CREATING -");
+	ck_turn_free(turn);
+}
+
+static void a_runtime_writes_that_it_has_begun_before_the_margin(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	ask.timeout = CK_BEGUN_WAITS;
+	struct ck_turn *turn = begun_in_memory(f, &ask);
+	fx_advance(f, CK_BEGUN_WAITS - CK_MARGIN_MIN);
+	assert_string_equal(fx_rows(f), "CREATING -");
+	ck_turn_free(turn);
+}
+
+static void a_runtime_whose_caller_goes_has_written_that_it_has_begun(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	struct ck_turn *turn = begun_in_memory(f, &ask);
+	ck_turn_leave(turn);
+	assert_string_equal(fx_rows(f), "CREATING -");
+	assert_int_equal(fx_make(f, turn, &ask, "s1"), CK_KEPT);
+	assert_string_equal(fx_rows(f), "KEPT s1");
+	ck_turn_free(turn);
+}
+
+static void a_runtime_that_is_asked_again_has_written_that_it_has_begun(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	struct ck_turn *turn = begun_in_memory(f, &ask), *again = fx_wait(f, &ask);
+	assert_string_equal(fx_rows(f), "CREATING -");
+	ck_turn_free(again);
+	ck_turn_free(turn);
+}
+
+static void a_runtime_that_failed_leaves_no_row(void **state) /* K4 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	struct ck_status status = { .size = sizeof(status), .grpc = CK_GRPC_UNKNOWN };
+	struct ck_turn *turn = begun_in_memory(f, &ask);
+	assert_int_equal(ck_turn_fail(turn, &status, &f->err), 0);
+	assert_string_equal(fx_rows(f), "");
+	ck_turn_free(turn);
+}
+
+static void a_runtime_that_closes_has_written_that_it_has_begun(void **state) /* K8 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	struct ck_turn *turn = begun_in_memory(f, &ask);
+	fx_close(f);
+	assert_string_equal(fx_rows(f), "UNKNOWN -");
+	ck_turn_free(turn);
+}
+
 static void late_result_is_kept_and_handed_back(void **state) /* K2, K6 */
 {
 	struct fixture *f = *state;
@@ -1985,6 +2078,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		BOTH(result_in_time_is_handed_over_at_once),
+		ON_FIXTURE(a_runtime_in_time_writes_a_creation_once),
+		ON_FIXTURE(a_runtime_that_takes_long_writes_that_it_has_begun),
+		ON_FIXTURE(a_runtime_writes_that_it_has_begun_before_the_margin),
+		ON_FIXTURE(a_runtime_whose_caller_goes_has_written_that_it_has_begun),
+		ON_FIXTURE(a_runtime_that_is_asked_again_has_written_that_it_has_begun),
+		ON_FIXTURE(a_runtime_that_failed_leaves_no_row),
+		ON_FIXTURE(a_runtime_that_closes_has_written_that_it_has_begun),
 		BOTH(late_result_is_kept_and_handed_back),
 		BOTH(the_reply_is_what_the_runtime_gave),
 		BOTH(waiting_repetition_gets_the_id_when_it_exists),

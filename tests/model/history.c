@@ -37,7 +37,7 @@ static void chance_seed(uint64_t seed)
 	chance = (seed ^ (seed >> 31)) | 1;
 }
 
-static struct world_config random_config(void)
+static struct world_config random_config(uint64_t seed)
 {
 	struct world_config config = world_config();
 	struct ck_rules *rules = &config.rules;
@@ -50,6 +50,7 @@ static struct world_config random_config(void)
 	rules->can_inspect = percent(85);
 	rules->can_list = percent(90);
 	rules->skip_first_list = !rules->can_list || percent(20);
+	rules->is_runtime = seed % 4 == 0;
 	if (percent(50))
 		rules->ttl = 20 * S;
 	if (percent(50))
@@ -621,7 +622,7 @@ bool history_make(struct history *h, uint64_t seed, coverage *cells)
 	chance_seed(seed);
 	h->seed = seed;
 	h->n = 0;
-	h->config = random_config();
+	h->config = random_config(seed);
 	length = 30 + below(HISTORY_STEPS - 30);
 	prompt = percent(75);
 	forlorn = percent(12);

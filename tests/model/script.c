@@ -174,7 +174,8 @@ void history_print(const struct history *h, FILE *to)
 		rules->on_annotation_change == CK_ANNOTATION_EVICT ? "evict" : "hand_back",
 		rules->can_inspect ? "yes" : "no", rules->can_list ? "yes" : "no",
 		rules->skip_first_list ? "serving at once" : "serving after the first lists");
-	fprintf(to, "# %s, ttl %llu s, create deadline %llu s, grace %llu s\n",
+	fprintf(to, "# %s%s, ttl %llu s, create deadline %llu s, grace %llu s\n",
+		rules->is_runtime ? "the host is the runtime, " : "",
 		rules->mode == CK_MODE_IDENTITY ? "identity" : "normalized",
 		(unsigned long long)(rules->ttl / S),
 		(unsigned long long)(rules->create_deadline / S),

@@ -570,6 +570,7 @@ void world_crash(struct world *w, unsigned how)
 		write_rows(w);
 	oracle_crashed(w, reboot);
 	machine_end(w);
+	w->expired_at = 0; /* the clock may begin anew */
 	for (unsigned i = 0; i < w->objects_n; i++)
 		w->objects[i].called = false;
 	for (unsigned i = 0; reboot && i < w->creations_n; i++)

@@ -140,6 +140,7 @@ int ckgo_open(const char *state_dir, int flags, const struct ckgo_durations *dur
 		.hand_back = (enum ck_hand_back)hand_back,
 		.on_annotation_change = (enum ck_annotation_change)on_annotation_change,
 		.compare_sandbox_config = !!(flags & CKGO_SANDBOX_CONFIG),
+		.is_runtime = !!(flags & CKGO_IS_RUNTIME),
 		.clock = flags & CKGO_CLOCK ? ask_clock : NULL,
 		.clock_userdata = (void *)handle,
 	};

@@ -15,9 +15,10 @@ enum { /* flags of ckgo_open() and ckgo_begin() */
 	CKGO_HOOKS = 1 << 3,
 	CKGO_CLOCK = 1 << 4,
 	CKGO_SANDBOX_CONFIG = 1 << 5,
-	CKGO_COMMITTED = 1 << 6,
-	CKGO_EXPIRED = 1 << 7,
-	CKGO_KEY_ONLY = 1 << 8,
+	CKGO_IS_RUNTIME = 1 << 6,
+	CKGO_COMMITTED = 1 << 7,
+	CKGO_EXPIRED = 1 << 8,
+	CKGO_KEY_ONLY = 1 << 9,
 };
 
 struct ckgo_durations {

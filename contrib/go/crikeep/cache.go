@@ -41,6 +41,10 @@ type Options struct {
 	IgnoreAnnotations    []string // patterns with at most one '*', at the end; nil: what CNI plugins write
 	CompareSandboxConfig bool     // also compare the parts of CreateContainer that only RunPodSandbox uses
 
+	// IsRuntime says that this process is the runtime, so that a creation that has not finished
+	// ends with it. The database then need not say at once that one has begun (K29).
+	IsRuntime bool
+
 	// Now is a clock for tests, used with Cache.Step. It is called from any goroutine, at any
 	// time, and must not call this package. nil: the kernel's CLOCK_BOOTTIME.
 	Now func() time.Duration
@@ -154,6 +158,7 @@ func (c *Cache) open() error {
 	set(C.CKGO_HOOKS, o.Hooks != nil)
 	set(C.CKGO_CLOCK, o.Now != nil)
 	set(C.CKGO_SANDBOX_CONFIG, o.CompareSandboxConfig)
+	set(C.CKGO_IS_RUNTIME, o.IsRuntime)
 
 	cerr := newError()
 	if inside() {
