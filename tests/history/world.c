@@ -137,6 +137,13 @@ void world_reboot(struct world *w)
 
 static struct world *living; /* for the crash hook */
 
+/* The host is the runtime, and @o is not finished: it ends with the process, and perhaps nothing
+ * tells of it afterwards (K29). */
+static bool ends_with_host(const struct world *w, const struct object *o)
+{
+	return w->options.is_runtime && (o->turn >= 0 || o->stage == MAKING);
+}
+
 void world_kill(struct world *w)
 {
 	if (w->dead)
@@ -146,8 +153,9 @@ void world_kill(struct world *w)
 	w->dead = true;
 	w->tally.crashes++;
 	/* what is not on disk is known to nobody now */
-	for (int i = 0; i < w->objects_n && w->lags; i++)
-		w->objects[i].exempt = true;
+	for (int i = 0; i < w->objects_n; i++)
+		if (w->lags || ends_with_host(w, &w->objects[i]))
+			w->objects[i].exempt = true;
 }
 
 static void crash_hook(const char *when, const char *what)
@@ -242,8 +250,9 @@ void world_end_life(struct world *w, bool creations_die)
 	w->crash = NULL;
 	for (int i = 0; i < w->objects_n; i++) {
 		w->objects[i].stops = w->objects[i].removes = 0;
-		if (w->objects[i].turn >= 0)
-			orphan(w, &w->objects[i], creations_die);
+		bool dies = ends_with_host(w, &w->objects[i]);
+		if (w->objects[i].turn >= 0 || dies)
+			orphan(w, &w->objects[i], creations_die || dies);
 	}
 	if (died)
 		disk_write(w, &w->left);
@@ -285,6 +294,7 @@ void world_init(struct world *w, uint64_t seed, FILE *trace)
 	for (int i = 0; i < TURNS; i++)
 		w->callers[i] = (struct caller){ .object = -1, .drains = -1 };
 	runtime_init(w);
+	w->options.is_runtime = seed % 4 == 0;
 	disk_write(w, new_disk(w));
 	living = w;
 	ck_crash_hook = crash_hook;
