@@ -374,8 +374,8 @@ struct ck_options {
 	int compare_sandbox_config;
 	/*
 	 * 1: the host is the runtime, so a creation that has not finished ends with its process.
-	 * That it has begun is then written after a second, or as soon as its caller goes, or
-	 * anything else happens to it (K29)
+	 * That it has begun is then written after 0.2 s, or as soon as its caller goes, or anything
+	 * else happens to it (K29)
 	 */
 	int is_runtime;
 	/* a clock for tests and simulations, used with ck_cache_timeout(); NULL: the kernel's */

@@ -291,9 +291,10 @@
 #define CK_OFFER_GAP        (200 * CK_NS_PER_MS)
 /* between two tries to write, and to read, a database that cannot be written or read (K32) */
 #define CK_RETRY_WRITE      (1 * CK_NS_PER_S)
-/* how long a runtime that embeds the cache creates before the database says so (K29): fifteen times
- * what a creation takes on an idle node, and less than what is called late */
-#define CK_BEGUN_WAITS      (1 * CK_NS_PER_S)
+/* how long a runtime that embeds the cache creates before the database says so (K29): two or three
+ * times what a creation takes on an idle node. A crash within this time leaves no trace of it, so
+ * not longer */
+#define CK_BEGUN_WAITS      (200 * CK_NS_PER_MS)
 /* how much later than its time a result may expire (K28) */
 #define CK_TTL_SLACK        (50 * CK_NS_PER_MS)
 

@@ -83,9 +83,11 @@ static void a_runtime_writes_that_it_has_begun_before_the_margin(void **state)
 {
 	struct fixture *f = *state;
 	struct fx_ask ask = fx_sandbox("web");
-	ask.timeout = CK_BEGUN_WAITS;
+	ask.timeout = CK_MARGIN_MIN + CK_BEGUN_WAITS / 2;
 	struct ck_turn *turn = begun_in_memory(f, &ask);
-	fx_advance(f, CK_BEGUN_WAITS - CK_MARGIN_MIN);
+	fx_advance(f, CK_BEGUN_WAITS / 2 - 1);
+	assert_string_equal(fx_rows(f), "");
+	fx_advance(f, 1);
 	assert_string_equal(fx_rows(f), "CREATING -");
 	ck_turn_free(turn);
 }
