@@ -27,7 +27,7 @@ func (s *ResourceStore) openDurable(dir string) (engine, error) {
 		TTL:            s.options.TTL,
 		DestroyTimeout: s.options.DestroyTimeout,
 		Now:            s.options.now,
-		IsRuntime:      true,
+		IsRuntime:      s.options.CleansAtStart,
 		// CRI-O takes a pod's annotations from the sandbox when it creates a container. A
 		// sandbox with old ones would pass them on.
 		OnAnnotationChange: crikeep.AnnotationEvict,

@@ -55,6 +55,10 @@ type Options struct {
 	// reconciles the cache with them: it forgets what is gone, and does not clean up what is in
 	// use. nil: the store lists what it knows itself.
 	List func(ctx context.Context, f crikeep.Filter) ([]crikeep.Object, error)
+	// CleansAtStart says that the runtime cleans up at its start what a creation left that its
+	// process did not survive. Recover then need not hear of creations that were killed in their
+	// first 0.2 s, and one that is never late is written once. See crikeep.Options.IsRuntime.
+	CleansAtStart bool
 	// Logger is slog.Default() if nil. For logrus, see package sloglogrus.
 	Logger *slog.Logger
 	// CleanupTries is how often Cleanup of a cleaner of NewCleaner tries a step. 0 means 20.

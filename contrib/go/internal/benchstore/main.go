@@ -241,6 +241,8 @@ func open(dir string) store {
 		StateDir: dir,
 		Logger:   slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Recover:  nothing,
+
+		CleansAtStart: true,
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "benchstore:", err)
