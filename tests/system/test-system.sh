@@ -62,7 +62,8 @@ make_base() {
 	[ -n "$mirror" ] || { echo 'apt has no source of Debian 12 here'; return 1; }
 	rm -rf --one-file-system "$base"
 	mkdir -p "$base"
-	debootstrap --variant=minbase --include="$included" bookworm "$base/root" "$mirror" || return
+	debootstrap --variant=minbase --include="$included" bookworm "$base/root" "$mirror" ||
+		return
 	rm -f "$base/root"/var/cache/apt/archives/*.deb
 	# what it plays; "heard" is a file of this machine
 	cat >"$base/root/etc/systemd/system/node.service" <<-END
@@ -109,7 +110,8 @@ make_packages() {
 		[ "$(contents "$p")" = "$sum" ]; then
 		built=$build/build-deb
 	else
-		DEB_BUILD_OPTIONS=nocheck "$src/contrib/package.sh" deb "$tarball" "$built" || return
+		DEB_BUILD_OPTIONS=nocheck "$src/contrib/package.sh" deb "$tarball" "$built" ||
+			return
 	fi
 	mkdir -p "$own/packages/next"
 	for p in crikeep crikeepd; do

@@ -14,8 +14,8 @@
  * containers are only counted in the end then. After a restart this id is not known any more of a
  * container that the runtime does not have any more: its end is told with the runtime's id, which
  * plugins do not know (seed 1083). And what a request that was lost creates in the end has not been
- * told to plugins that came in between (seed 1056). Both are not looked at. What was made straight at
- * the runtime may be taken up after the plugins had their lists, and is not told then.
+ * told to plugins that came in between (seed 1056). Both are not looked at. What was made straight
+ * at the runtime may be taken up after the plugins had their lists, and is not told then.
  */
 #include "src/base/error.h"
 #include "src/base/hash.h"
