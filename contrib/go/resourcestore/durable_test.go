@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -48,14 +49,17 @@ func TestFoundAndNotWanted(t *testing.T) {
 }
 
 // The child of TestKilledProcess: it leaves one resource kept and three unfinished, and is killed.
-const childEnv = "RESOURCESTORE_TEST_DIR"
+const (
+	childEnv      = "RESOURCESTORE_TEST_DIR"
+	cleansAtStart = "CleansAtStart:" // before the directory
+)
 
 func TestChild(t *testing.T) {
-	dir := os.Getenv(childEnv)
+	dir, cleans := strings.CutPrefix(os.Getenv(childEnv), cleansAtStart)
 	if dir == "" {
 		return
 	}
-	s, err := Open(Options{StateDir: dir, Logger: quiet(),
+	s, err := Open(Options{StateDir: dir, Logger: quiet(), CleansAtStart: cleans,
 		Recover: func(context.Context, crikeep.Kind, string, string) (IdentifiableCreatable, *ResourceCleaner, error) {
 			return nil, nil, nil
 		}})
@@ -162,6 +166,37 @@ func TestKilledProcess(t *testing.T) {
 		"k8s_p3_ns_uid3_0 "} {
 		if _, ok := asked.Load(question); !ok {
 			t.Errorf("nobody asked for %q", question)
+		}
+	}
+}
+
+// With CleansAtStart, what came to its end is kept all the same; what was killed in its first 0.2 s
+// is made anew.
+func TestKilledProcessThatCleansAtStart(t *testing.T) {
+	dir := stateDir(t)
+	child, _ := startChild(t, cleansAtStart+dir)
+	child.Process.Kill()
+	child.Wait()
+	s, err := Open(Options{StateDir: dir, Logger: quiet(), CleansAtStart: true,
+		Recover: func(_ context.Context, _ crikeep.Kind, name, id string) (IdentifiableCreatable, *ResourceCleaner, error) {
+			if id == "" {
+				return nil, nil, nil
+			}
+			return &resource{id: id}, NewResourceCleaner(), nil
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if !s.hides(crikeep.Sandbox, "kept") {
+		t.Error("visible after a restart")
+	}
+	for i, want := range []string{"kept", "", "", ""} {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		name, request := victim(uint32(i))
+		if id, err := s.GetForRequest(ctx, crikeep.Sandbox, name, request); id != want || err != nil {
+			t.Errorf("%s: %q, %v", name, id, err)
 		}
 	}
 }
