@@ -53,6 +53,11 @@ timed() { # timed COMMAND...: something else computes whenever it waits
 	return $status
 }
 main_pid() { systemctl show -P MainPID crikeepd; }
+kill_it() {
+	local pid
+	pid=$(main_pid)
+	[ "$pid" -gt 0 ] && kill -9 "$pid"
+}
 active() { systemctl -q is-active "$@"; }
 delay() { printf '%s\n' "$@" >"$slow/delays"; } # delay 'POD VERB SECONDS'...
 creations() { grep -c " create $1 $2 .* begin$" "$slow/calls.log"; } # creations POD KIND
@@ -137,10 +142,10 @@ installed() {
 
 # ---- the bypass ----------------------------------------------------------------------------------
 
-break_it() { mv /usr/sbin/crikeepd /usr/sbin/crikeepd.away && kill -9 "$(main_pid)"; }
+break_it() { mv /usr/sbin/crikeepd /usr/sbin/crikeepd.away && kill_it; }
 mend_it() {
-	mv /usr/sbin/crikeepd.away /usr/sbin/crikeepd && systemctl reset-failed crikeepd.service
-	systemctl start crikeepd.socket crikeepd.service
+	mv /usr/sbin/crikeepd.away /usr/sbin/crikeepd &&
+		systemctl start crikeepd.socket crikeepd.service
 }
 # served_within SECONDS NAME: the next list; NAME.times gets the milliseconds
 served_within() {
@@ -180,12 +185,32 @@ noticed() {
 	systemctl --failed | grep crikeepd.service &&
 		journalctl -q -o cat _PID=1 | grep 'The runtime on the kubelet.s socket'
 }
+started_in_vain() {
+	local i
+	for i in {1..6}; do
+		! systemctl start crikeepd.service || return
+		wait_for 5 by_the_runtime || return
+	done
+	for i in {1..6}; do
+		! systemctl start crikeepd.socket crikeepd.service || return
+		wait_for 5 by_the_runtime || return
+	done
+}
+# from the fourth within ten seconds on, systemd may refuse it
+restarted_by_hand() {
+	local i
+	for i in {1..8}; do
+		systemctl restart crikeepd.service
+		wait_for 5 pods || { echo "restart $i"; return 1; }
+	done
+	systemctl start crikeepd.service && served
+}
 takes_over() {
 	delay
 	drive --sandbox "$taken" --pod taken --uid uid-taken --container app \
 		--image docker.io/lab/busybox:1 --deadline 60s
 }
-way_back() { mend_it && served_within 5 back && served; }
+way_back() { mend_it && served_within 5 back && served && active crikeepd.socket; }
 # the time to live of what is kept is over when the other one is gone
 kept_its_own() {
 	pause=2 wait_for 120 left_is_gone && is "$(pods -a | grep -cx "$taken")" 1
@@ -218,19 +243,28 @@ still_there() { way_back && is "$(pods -a | grep -cx "$(of_pod cut)")" 1; }
 bad_configuration() {
 	mv /etc/crikeep/crikeep.yaml{,.good}
 	echo 'no_such_key: 1' >/etc/crikeep/crikeep.yaml
-	kill -9 "$(main_pid)"
+	kill_it
 	served_within 5 bypass && by_the_runtime
 }
 good_configuration() {
 	mv /etc/crikeep/crikeep.yaml{.good,}
-	systemctl reset-failed crikeepd.service
 	systemctl start crikeepd.socket crikeepd.service
 	served
 }
 by_hand() {
 	systemctl start crikeepd-bypass.service && by_the_runtime && ! active crikeepd.service
 }
-way_back_by_hand() { systemctl start crikeepd.socket crikeepd.service && served; }
+# crikeepd then makes the socket, and removes it when it ends
+without_its_socket() {
+	systemctl stop crikeepd.socket crikeepd.service
+	systemctl start crikeepd.service && served && ! active crikeepd.socket && bypassed &&
+		mv /usr/sbin/crikeepd.away /usr/sbin/crikeepd &&
+		systemctl start crikeepd.service && served && by_hand &&
+		systemctl start crikeepd.service && served && by_hand
+}
+way_back_by_hand() {
+	systemctl start crikeepd.socket crikeepd.service && served && active crikeepd.socket
+}
 bypass() {
 	echo 'cache: {ttl: 20s, hand_back: repeat}' >/etc/crikeep/crikeep.yaml
 	systemctl restart crikeepd
@@ -240,6 +274,7 @@ bypass() {
 	check 'what was kept is seen' both_are_seen
 	check 'only root may connect' only_root
 	check 'systemctl and the journal say so' noticed
+	check 'starts of crikeepd that are in vain end in the bypass' started_in_vain
 	check 'a container is made in what was kept' takes_over
 	check 'the program is back: crikeepd serves within 5 s' way_back
 	check 'what got a container stays, the other is destroyed' kept_its_own
@@ -250,10 +285,14 @@ bypass() {
 	check 'and once it is right there is a way back' good_configuration
 	check 'an operator bypasses it' by_hand
 	check 'and ends that' way_back_by_hand
+	check 'the same without crikeepd.socket' without_its_socket
+	check 'and there is a way back' way_back_by_hand
+	check 'restarts in a row, more than systemd permits' restarted_by_hand
 	check '20 of 20: removed and served, back and served, within 5 s' broken_and_mended
 	spread bypass
 	spread back
 	rm /etc/crikeep/crikeep.yaml.good 2>/dev/null
+	systemctl reset-failed crikeepd
 	systemctl restart crikeepd
 }
 
@@ -289,7 +328,7 @@ kills() {
 	drive_many 4 killed
 	for i in 1 2 3; do
 		sleep 4 # more often would be bypassed
-		kill -9 "$(main_pid)"
+		kill_it
 		wait_for 60 pods || return
 	done
 	all_served killed
@@ -302,7 +341,7 @@ upgrade() {
 }
 repaired() { # the package brings back what was removed
 	rm /usr/sbin/crikeepd
-	kill -9 "$(main_pid)"
+	kill_it
 	wait_for 60 active crikeepd-bypass.service &&
 		install --reinstall /mnt/packages/next/*.deb && wait_for 60 served
 }
