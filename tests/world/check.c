@@ -32,6 +32,8 @@ struct thing { /* that the runtime has made */
 	 * crikeepd */
 	bool late;
 	bool started, left;
+	bool in_list;  /* the runtime has listed it */
+	bool slept;    /* it may have been given to a frozen kubelet, which never read that */
 	bool given_up; /* another attempt was asked for meanwhile (K9) */
 	bool straight; /* made while the kubelet went straight to the runtime */
 	unsigned lost; /* w.lost when it began */
@@ -241,10 +243,17 @@ void check_left(const char *name)
 		b->left = true;
 }
 
-bool check_was_left(const char *id)
+void check_in_list(const char *id)
+{
+	struct thing *t = thing_of(id);
+	if (t)
+		t->in_list = true;
+}
+
+bool check_may_lack(const char *id)
 {
 	const struct thing *t = thing_of(id);
-	return t && t->left;
+	return t && t->left && !t->in_list;
 }
 
 bool check_was_straight(const char *id)
@@ -261,6 +270,12 @@ void check_breaks(const char *id)
 }
 
 /* ---- what the kubelet does and sees ---------------------------------------------------------- */
+
+void check_slept(const char *name)
+{
+	for (struct thing *t = things; t; t = t->by_id.next)
+		t->slept = t->slept || !strcmp(t->name, name);
+}
 
 void check_ends(const char *id)
 {
@@ -320,7 +335,7 @@ static void check_shown(const struct ck_object *o)
 	else if (t->kind == CK_SANDBOX && o->condition == CK_CONDITION_READY)
 		check_given(t->id, t->name);
 	else if (t->kind == CK_CONTAINER && o->condition == CK_CONDITION_READY && !t->has &&
-		 !t->ends && !t->late && !w.excused)
+		 !t->ends && !t->late && !w.excused && !t->slept)
 		world_wrong("a list has %s, which was given to nobody", t->name);
 }
 

@@ -41,6 +41,7 @@ struct pod {
 	uint64_t left;   /* when it was no longer wanted */
 	struct ck_unary_call *call;
 	enum step step;
+	uint64_t called; /* when the last one began */
 	uint64_t ended;  /* when its last call ended: it wants a newer list */
 	uint64_t pause;  /* it does nothing before */
 	uint64_t collect;
@@ -173,24 +174,40 @@ static void succeeded(struct pod *pod, const struct ck_bytes *answer, const char
 	check_given(to, name);
 }
 
-static void answered(struct ck_unary_reply *reply, void *userdata)
+static void name_of_call(const struct pod *pod, char name[96])
 {
-	struct pod *pod = userdata;
-	char name[96] = "", slot[96];
+	char slot[96];
 	struct ck_bytes request = { 0 };
-	pod->call = NULL;
-	trace("kubelet %s %s: %d", calls[pod->step], pod->name, reply->status.code);
+	*name = '\0';
 	if (pod->step == RUN)
 		request = run_request(pod, name, slot);
 	else if (pod->step == CREATE)
 		request = create_request(pod, name, slot);
 	ck_bytes_free(&request);
+}
+
+static void gives_up(const struct pod *pod)
+{
+	char name[96];
+	name_of_call(pod, name);
+	if (k.frozen > pod->called)
+		check_slept(name);
+}
+
+static void answered(struct ck_unary_reply *reply, void *userdata)
+{
+	struct pod *pod = userdata;
+	char name[96];
+	pod->call = NULL;
+	trace("kubelet %s %s: %d", calls[pod->step], pod->name, reply->status.code);
+	name_of_call(pod, name);
 	if (pod->step == START && reply->status.code == CK_GRPC_NOT_FOUND)
 		check_unknown(pod->want[pod->which].id);
 	if (reply->status.code == CK_GRPC_OK)
 		succeeded(pod, &reply->message, name);
 	else
-		pod->failed = true;
+		gives_up(pod);
+	pod->failed = pod->failed || reply->status.code != CK_GRPC_OK;
 	/* a failed sandbox ends the sync, a failed container does not stop the next one */
 	if (pod->step == STOP || (pod->failed && pod->step == RUN) || pod->step > START ||
 	    !pod->wanted)
@@ -207,6 +224,7 @@ static void call(struct pod *pod, enum step step, const char *id)
 	struct ck_bytes request = { 0 };
 	struct ck_error err;
 	pod->step = step;
+	pod->called = kernel.now;
 	if (step == RUN)
 		request = run_request(pod, name, slot);
 	else if (step == CREATE)
@@ -472,6 +490,8 @@ void kubelet_kill(void)
 	kernel.dead = true; /* it says nothing about its end */
 	for (unsigned i = 0; i < k.n; i++) {
 		struct pod *pod = &k.pods[i];
+		if (pod->call)
+			gives_up(pod);
 		ck_unary_cancel(CK_TAKE(pod->call));
 		pod->ended = pod->pause = pod->seen = 0;
 		pod->step = NOTHING;
@@ -567,6 +587,7 @@ void kubelet_delete_pod(void)
 	pod->pause = 0;
 	if (!pod->call || chance(50))
 		return;
+	gives_up(pod);
 	ck_unary_cancel(CK_TAKE(pod->call)); /* a newer kubelet ends the call */
 	sync_ends(pod);
 }

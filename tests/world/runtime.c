@@ -153,7 +153,7 @@ void runtime_lists_partly(uint64_t until)
 /* what ended after its caller had left, a short time ago, may not be listed yet */
 static bool is_late(const struct ck_sim_object *object)
 {
-	return check_was_left(object->id) && ck_sim_wall() < object->created_at + LATE_IN_LISTS;
+	return check_may_lack(object->id) && ck_sim_wall() < object->created_at + LATE_IN_LISTS;
 }
 
 void __real_ck_sim_create_left(struct ck_sim_object *object);
@@ -176,6 +176,8 @@ int __wrap_ck_sim_list_objects(struct ck_sim_call *call)
 				DL_APPEND(left, it);
 			}
 	int result = __real_ck_sim_list_objects(call);
+	DL_FOREACH (*list, it)
+		check_in_list(it->id);
 	DL_FOREACH_SAFE (left, it, next) {
 		DL_DELETE(left, it);
 		DL_APPEND(*list, it);

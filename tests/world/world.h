@@ -197,10 +197,14 @@ void check_runtime(const char *verb, enum ck_kind kind, const char *id, const ch
 /* the kubelet's: it asks for the object of this name, for the same content */
 void check_asked(const char *slot, const char *name, const char *sandbox_id);
 void check_given(const char *id, const char *name);    /* and got this id */
+/* the kubelet was frozen during the call, and gave it up: an answer may have come meanwhile */
+void check_slept(const char *name);
 void check_ends(const char *id);     /* it is about to stop or remove this one */
 void check_runs(const char *id);     /* StartContainer succeeded, or it was listed running */
 void check_left(const char *name);   /* the caller of its creation has gone */
-bool check_was_left(const char *id);
+void check_in_list(const char *id);  /* of the runtime */
+/* may a runtime that lists partly not list it yet? */
+bool check_may_lack(const char *id);
 bool check_was_straight(const char *id); /* crikeepd had no part in it */
 void check_breaks(const char *id);   /* the world itself ends it */
 /* a whole list of this kind that began at @began */
