@@ -54,7 +54,7 @@ struct begun { /* creations that are under way or have made something, by name *
 	uint64_t at;
 	bool making, straight;
 	bool left; /* its caller has gone */
-	bool given_up;
+	bool given_up, slept;
 };
 
 struct slot {
@@ -168,7 +168,7 @@ static void begins(const char *name)
 	b->at = kernel.now;
 	b->straight = w.straight;
 	b->making = true;
-	b->left = b->given_up = false;
+	b->left = b->given_up = b->slept = false;
 }
 
 static void made(enum ck_kind kind, const char *id, const char *name, const char *sandbox_id)
@@ -179,6 +179,7 @@ static void made(enum ck_kind kind, const char *id, const char *name, const char
 	t->lost = b->lost;
 	t->left = b->left;
 	t->given_up = b->given_up;
+	t->slept = b->slept;
 	t->straight = b->straight;
 	t->kind = kind;
 	snprintf(t->id, sizeof(t->id), "%s", id);
@@ -273,6 +274,9 @@ void check_breaks(const char *id)
 
 void check_slept(const char *name)
 {
+	struct begun *b = begun_of(name);
+	if (b)
+		b->slept = true;
 	for (struct thing *t = things; t; t = t->by_id.next)
 		t->slept = t->slept || !strcmp(t->name, name);
 }
@@ -291,7 +295,8 @@ void check_given(const char *id, const char *name)
 		world_wrong("the kubelet gets %s as %s", t->name, name);
 	else if (t->gone || (t->dead && !t->ends))
 		world_wrong("the kubelet gets %s, which has ended", name);
-	if (!t)
+	/* straight at the runtime a sandbox is not in use before something runs in it (K22) */
+	if (!t || (w.straight && t->kind == CK_SANDBOX))
 		return;
 	t->has = true;
 	if (t->kind == CK_SANDBOX && !t->used)

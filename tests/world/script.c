@@ -400,9 +400,9 @@ static void configure(void)
 	w.ttl = ttl * S;
 	fprintf(f,
 		"runtime: unix://%s\nlisten: %s\nunfiltered: \"\"\nmetrics: \"\"\nstate_dir: %s\n"
-		"confine: false\nlog:\n  target: stderr\n  level: %s\n"
+		"confine: false\nlog:\n  target: stderr\n  level: debug\n"
 		"cache:\n  ttl: %us\n  create_deadline: %us\n  hand_back: %s\n",
-		w.runtime, w.cri, w.state_dir, w.trace ? "debug" : "error", ttl,
+		w.runtime, w.cri, w.state_dir, ttl,
 		(unsigned)(CREATE_DEADLINE / S), ways[below(2)]);
 	if (w.plugins)
 		fprintf(f,
