@@ -183,14 +183,6 @@ static struct world_request container_request(struct story *s, const char *sandb
 	};
 }
 
-/* while it is being created, or when it is kept; always the latter in the first lap, so that the
- * story reaches its transition */
-static void pause_some(struct story *s)
-{
-	world_sleep(s->patient ? s->create_ms + 100 * slow
-			       : world_random(&s->world, s->create_ms * 3 / 2));
-}
-
 static bool logged(struct story *s, const char *what, const char *label, char id[WORLD_ID])
 {
 	size_t n;
@@ -213,6 +205,22 @@ static bool await(struct story *s, const char *what, const char *label, char id[
 	while (!(found = logged(s, what, label, id)) && world_now() < end)
 		world_sleep(20);
 	return found;
+}
+
+/* While it is being created, or when it is kept; always the latter in the first lap, so that the
+ * story reaches its transition. The runtime may die first. */
+static void pause_some(struct story *s, const char *label)
+{
+	char id[WORLD_ID];
+	unsigned long long end = last_chance(s);
+	if (!s->patient) {
+		world_sleep(world_random(&s->world, s->create_ms * 3 / 2));
+		return;
+	}
+	while (!logged(s, "exists", label, id) && !__atomic_load_n(s->deaths, __ATOMIC_ACQUIRE) &&
+	       world_now() < end)
+		world_sleep(20);
+	world_sleep(100 * slow); /* it exists before the cache knows */
 }
 
 /* STOP or REMOVE, until it is done; for REMOVE, or until there is nothing of that id */
@@ -239,7 +247,7 @@ static void tell_late(struct story *s)
 					 .version = 1,
 					 .label = want(s, "s", 0, 1, MUST_BE) };
 	once(s, request, 300);
-	pause_some(s);
+	pause_some(s, request.label);
 	obtain(s, &request, sandbox);
 	if (s->error[0])
 		return;
@@ -247,7 +255,7 @@ static void tell_late(struct story *s)
 	request.container = "main";
 	request.label = want(s, "c", 0, 1, MUST_BE);
 	once(s, request, 300);
-	pause_some(s);
+	pause_some(s, request.label);
 	obtain(s, &request, again);
 	obtain_and_start(s, &request); /* K5 */
 }
@@ -271,7 +279,7 @@ static void tell_change(struct story *s)
 		return;
 	struct world_request request = container_request(s, sandbox, MAY_GO);
 	once(s, request, 300);
-	pause_some(s);
+	pause_some(s, request.label);
 	request.version = 2;
 	request.label = want(s, "c", 0, 2, MUST_BE);
 	obtain_and_start(s, &request);
@@ -285,7 +293,7 @@ static void tell_bump(struct story *s)
 					 .label = want(s, "s", 0, 1, MAY_GO) };
 	once(s, request, 60);
 	if (!s->patient && world_random(&s->world, 2))
-		pause_some(s);
+		pause_some(s, request.label);
 	request.attempt = 1;
 	request.label = want(s, "s", 1, 1, MUST_BE);
 	obtain(s, &request, sandbox);
@@ -317,8 +325,9 @@ static void tell_stop(struct story *s)
 	obtain_sandbox(s, MAY_GO, sandbox);
 	if (s->error[0])
 		return;
-	once(s, container_request(s, sandbox, MAY_GO), world_random(&s->world, 2) ? 60 : 300);
-	pause_some(s);
+	struct world_request request = container_request(s, sandbox, MAY_GO);
+	once(s, request, world_random(&s->world, 2) ? 60 : 300);
+	pause_some(s, request.label);
 	end_sandbox(s, "STOP", sandbox);
 	end_sandbox(s, "REMOVE", sandbox);
 }
@@ -343,7 +352,7 @@ static void tell_refused(struct story *s)
 					 /* killed when it was committed, before it could answer */
 					 .label = want(s, "s", 0, 1, MAY_GO | ADOPTED) };
 	for (int i = 0; i < 4; i++) {
-		request.deadline_ms = 1500 * slow;
+		request.deadline_ms = 2500 * slow;
 		/* if it is killed before the refusal is on disk, the plugin has been told and is
 		 * not asked again (K7, K25) */
 		if (ask(s, &request, answer) == 0 && !__atomic_load_n(s->deaths, __ATOMIC_ACQUIRE))
@@ -362,7 +371,7 @@ static void tell_unread(struct story *s)
 	request.deadline_ms = 2000 * slow;
 	request.unread = true;
 	world_create(&s->world, &request, container, sizeof(container));
-	pause_some(s);
+	pause_some(s, request.label);
 	request.unread = false;
 	obtain_and_start(s, &request);
 }
@@ -658,8 +667,13 @@ static void *story_main(void *userdata)
 static void round_arguments(struct round *round)
 {
 	const struct transition *t = &transitions[round->test / 2];
-	unsigned create_ms = (120 + world_random(&round->world, 230)) * (slow > 1 ? 2 : 1);
-	unsigned plugin_ms = t->tell == tell_left ? 160 * slow : world_random(&round->world, 60);
+	/* in the first lap so long that a busy machine does not lead a story elsewhere: longer than
+	 * the deadlines of those who leave first, and shorter than all others */
+	bool patient = round->number < CASES;
+	unsigned create_ms = patient ? 700 * slow
+				     : (120 + world_random(&round->world, 230)) * (slow > 1 ? 2 : 1);
+	unsigned plugin_ms = t->tell == tell_left ? (patient ? 800 : 160) * slow
+						  : world_random(&round->world, 60);
 	size_t n = 0;
 	snprintf(round->numbers[0], 16, "%u", create_ms);
 	snprintf(round->numbers[1], 16, "%u", plugin_ms);
@@ -699,7 +713,7 @@ static void round_arguments(struct round *round)
 		s->plugin_ms = plugin_ms;
 		s->patience_ms = 60000 * slow;
 		s->deaths = &round->deaths;
-		s->patient = round->number < CASES;
+		s->patient = patient;
 	}
 }
 

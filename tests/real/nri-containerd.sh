@@ -40,7 +40,7 @@ stage_up() { # stage_up [PARAMETERS [OPTION...]]: parameters as of the simulator
 seconds() { # of WORD=1s or WORD=300ms; longer than the simulator's, because all else is too
 	local span=${1#*=}
 	case $span in
-	*ms) echo 1 ;;
+	*ms) echo 3 ;;
 	*s) echo "$((${span%s} + 1))" ;;
 	esac
 }

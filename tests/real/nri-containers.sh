@@ -114,11 +114,11 @@ H7() {
 # a container that plugins are asked about before it exists has one id for them, whatever the
 # runtime calls it
 before_create() {
-	stage create.container=600ms --set=nri.adjust=before-create || return
+	stage create.container=2500ms --set=nri.adjust=before-create || return
 	plugin 10-a
 	run web
 	web=$out
-	ask 300ms web "$web" main
+	ask 1s web "$web" main
 	check 'a container is late' out_of_time
 	check 'plugins were asked' hears 10-a main CreateContainer
 	check 'the runtime makes it' until_ 10 container_past main

@@ -5,7 +5,7 @@
 # nri-stage.sh.
 
 late_pod() { # a pod 'web' that nobody has waited for: $late
-	ask 300ms web
+	ask 1s web
 	check 'the request runs into its deadline' out_of_time
 	check 'the runtime makes it all the same' until_ 10 made_pod web
 	late=$(pods_past --name web)
@@ -13,7 +13,7 @@ late_pod() { # a pod 'web' that nobody has waited for: $late
 made_pod() { is "$(state_past "$(pods_past --name "$1")")" SANDBOX_READY; }
 
 R38() {
-	stage create.sandbox=800ms || return
+	stage create.sandbox=2500ms || return
 	plugin 10-a
 	late_pod
 	run db
@@ -25,7 +25,7 @@ R38() {
 }
 
 R39() {
-	stage create.sandbox=600ms,create.container=600ms || return
+	stage create.sandbox=2500ms,create.container=2500ms || return
 	plugin 10-a
 	late_pod
 	plugin 20-b
@@ -35,7 +35,7 @@ R39() {
 	check 'the same request has it' is "$web" "$late"
 	check 'both hear of it, once' is "$(heard 10-a web), $(heard 20-b web)" \
 		'RunPodSandbox, RunPodSandbox'
-	ask 300ms web "$web" main
+	ask 1s web "$web" main
 	check 'a container is late' out_of_time
 	check 'the runtime makes it' until_ 10 container_past main
 	check 'it is not told' hears 10-a main ''
@@ -53,7 +53,7 @@ R40() {
 	web=$out
 	tell 10-a "CreateContainer/main wait $d/go"
 	# crictl's pod, driven: its uid is the same
-	ask 1s web "$web" main
+	ask 4s web "$web" main
 	check 'the client leaves while a plugin is asked' out_of_time
 	let_go go
 	check 'nobody comes for it: it goes' until_ 15 is_empty containers_past
@@ -76,7 +76,7 @@ R41() {
 	check 'nobody was disconnected' is "$(state_of 10-a), $(state_of 20-b)" 'start up, start up'
 	check 'its deadline was ours' at_least "$(told 20-b RunPodSandbox web left)" 1000
 	tell 10-a "RunPodSandbox/db wait $d/go-on"
-	ask 1s db
+	ask 4s db
 	check 'one is out of time while a plugin is asked' out_of_time
 	let_go go-on
 	check 'the next plugin is asked all the same' until_ 10 hears 20-b db RunPodSandbox
@@ -214,7 +214,7 @@ debts() {
 H4() {
 	stage '' --set=nri.policies=b=required || return
 	plugin 10-a
-	ask 1s web
+	ask 10s web
 	check 'without a required plugin there is no pod' is "$code" UNAVAILABLE
 	check 'and the answer names it' has "$err" b
 	check 'nobody was told' hears 10-a web ''
@@ -322,7 +322,7 @@ H10() {
 # a plugin that does nothing any more holds a commit for its own deadline, and the others only where
 # they come after it
 stalled() {
-	stage '' --set=nri.request_timeout=3s || return
+	stage '' --set=nri.request_timeout=4s || return
 	plugin 10-a
 	plugin 20-b
 	stalled=$plugin_pid
@@ -330,24 +330,32 @@ stalled() {
 	kill -STOP "$stalled"
 	try cri runp "$(pod web)"
 	check 'a pod is made' given
-	check 'after the deadline, and not after two' within 3000 5900
+	check 'after the deadline' at_least "$took" 4000
 	check 'the plugin before it was told at once, the one behind it then' before 10-a \
 		RunPodSandbox 30-c RunPodSandbox web
 	check 'at that deadline' at_least \
 		$(($(when 30-c call RunPodSandbox web) - $(when 10-a call RunPodSandbox web))) \
-		2900000
+		3900000
 	try cri runp "$(pod db)"
-	check 'another pod does not wait for it again' within 0 2900
+	check 'another pod is made' given
+	check 'and does not wait for it again' sooner 4000000 30-c RunPodSandbox 10-a db
 	kill -CONT "$stalled"
 	check 'it hears of both when it goes on' until_ 10 hears 20-b db RunPodSandbox
 	check 'nobody was disconnected' is "$(state_of 10-a), $(state_of 20-b), $(state_of 30-c)" \
 		'start up, start up, start up'
 }
 
+# sooner MICROSECONDS NN-NAME EVENT NN-NAME NAME: the first hears of it that much later than the
+# second at most
+sooner() {
+	local us=$(($(when "$2" call "$3" "$5") - $(when "$4" call "$3" "$5")))
+	[ $us -lt "$1" ] || { echo "it took $us us"; return 1; }
+}
+
 # one that does nothing any more, and has subscribed to everything, costs one deadline and fails
 # nothing
 frozen() {
-	stage '' --set=nri.request_timeout=3s || return
+	stage '' --set=nri.request_timeout=4s || return
 	plugin 10-a -events all
 	plugin 20-b -events all
 	frozen=$plugin_pid
@@ -355,9 +363,9 @@ frozen() {
 	kill -STOP "$frozen"
 	run web
 	web=$out
-	check 'the first one waits for it' at_least "$took" 3000
+	check 'the first one waits for it' at_least "$took" 4000
 	make_in "$web" main
-	check 'the second one does not' within 0 2900
+	check 'the second one does not' sooner 4000000 30-c CreateContainer 10-a main
 	check 'the container is started' cri start "$out"
 	check 'and removed with its pod' says RemovePodSandbox "$web"
 	check 'the others have heard all of it' is "$(heard 10-a main)" "$(heard 30-c main)"
@@ -446,7 +454,7 @@ frozen_policies() {
 	try cri runp "$(pod db)"
 	check 'with policy "required" it fails as well' refused 'plugin 20-b: no answer within 2s'
 	check 'the plugin is disconnected' until_ 20 plugin_is 20-b gone
-	ask 1s last
+	ask 10s last
 	check 'from then on there is no pod' is "$code" UNAVAILABLE
 	check 'and the answer names it' has "$err" b
 	check 'nobody was told' hears 10-a last ''
@@ -477,7 +485,7 @@ plugin_is() {
 
 O1() { # its hook runs before it is known whether anybody still wants the pod
 	ttl=5s
-	stage create.sandbox=800ms || return
+	stage create.sandbox=2500ms || return
 	plugin 10-a
 	late_pod
 	check 'a pod that timed out goes when nobody comes' until_ 15 is_empty pods_past
@@ -485,7 +493,7 @@ O1() { # its hook runs before it is known whether anybody still wants the pod
 	check 'no plugin has ever heard of it' hears 10-a web ''
 }
 O2() { # the client's deadline, once over, disconnects every plugin
-	stage create.sandbox=800ms || return
+	stage create.sandbox=2500ms || return
 	plugin 10-a
 	plugin 20-b
 	late_pod
@@ -500,7 +508,7 @@ O3() { # a client that leaves during the hook has the pod destroyed
 	stage || return
 	plugin 10-a
 	tell 10-a "RunPodSandbox wait $d/go"
-	ask 1s web
+	ask 4s web
 	check 'the client leaves while a plugin is asked' out_of_time
 	first=$(pods_past)
 	let_go go
@@ -513,7 +521,7 @@ O4() { # what it parks and then drops, after plugins were told, leaves them with
 	stage || return
 	plugin 10-a
 	tell 10-a "RunPodSandbox wait $d/go"
-	ask 1s web
+	ask 4s web
 	check 'the client leaves while a plugin is asked' out_of_time
 	first=$(pods_past)
 	begin again cri runp "$(pod web 1)"
@@ -531,7 +539,7 @@ heard_of() {
 		xargs)" "$3"
 }
 O5() { # who connects while it is parked never hears of it
-	stage create.sandbox=800ms || return
+	stage create.sandbox=2500ms || return
 	late_pod
 	plugin 10-a
 	check 'what is kept is in no list' hears 10-a web ''
@@ -562,11 +570,11 @@ each_once() {
 		'web-1 web-2 web-3 web-4 web-5 web-6'
 }
 O7() { # a container handed back gets no PostCreateContainer
-	stage create.container=800ms || return
+	stage create.container=2500ms || return
 	plugin 10-a
 	run web
 	web=$out
-	ask 300ms web "$web" main
+	ask 1s web "$web" main
 	check 'a container is late' out_of_time
 	check 'the runtime makes it' until_ 10 container_past main
 	ask 5s web "$web" main
@@ -576,10 +584,10 @@ O7() { # a container handed back gets no PostCreateContainer
 }
 O8() { # nor StopContainer and RemoveContainer when it is dropped
 	ttl=5s
-	stage create.container=800ms || return
+	stage create.container=2500ms || return
 	plugin 10-a
 	run web
-	ask 300ms web "$out" main
+	ask 1s web "$out" main
 	check 'a container is late' out_of_time
 	check 'the runtime makes it' until_ 10 container_past main
 	check 'it goes when nobody comes' until_ 15 is_empty containers_past

@@ -25,7 +25,6 @@ check() { # check NAME COMMAND...: the command succeeds
 is() { [ "$1" = "$2" ] || { echo "it is '$1', not '$2'"; return 1; }; }
 differs() { [ "$1" != "$2" ] || { echo "both are '$1'"; return 1; }; }
 has() { [[ $1 == *"$2"* ]] || { echo "'$1' has no '$2'"; return 1; }; }
-at_least() { [ "${1:-0}" -ge "$2" ] || { echo "$1 is less than $2"; return 1; }; }
 not() { ! "$@"; }
 
 # each in a process of its own, which ends with all that it started

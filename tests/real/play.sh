@@ -81,10 +81,7 @@ check() { # check NAME COMMAND...: the command succeeds
 	fi
 }
 is() { [ "$1" = "$2" ] || { echo "it is '$1', not '$2'"; return 1; }; }
-within() {
-	[ "$took" -ge "$1" ] && [ "$took" -le "$2" ] ||
-		{ echo "it took $took ms, not $1 to $2: $out $err"; return 1; }
-}
+at_least() { [ "${1:-0}" -ge "$2" ] || { echo "$1 is less than $2"; return 1; }; }
 answered() {
 	[ $status -eq 0 ] && is "$out" "$1" || { echo "exit status $status: $err"; return 1; }
 }

@@ -150,7 +150,6 @@ late_sandbox() {
 	check 'none of that did anything to it' runs "$id"
 	try cri runp -T 1s "$(pod web)"
 	check 'the same request again gets that id' answered "$id"
-	check 'and at once' within 0 1500
 	check 'it was created once' is "$(creations web sandbox)" 1
 	check 'it is seen now, and alone' only_pod "$id"
 	check 'it can be inspected' cri inspectp "$id"
@@ -191,7 +190,7 @@ waiting_sandbox() {
 	took=$(since "$began")
 	wait $!
 	check 'a repeat that waits gets the id' answered "$(begun web sandbox)"
-	check 'as soon as it exists' within 5900 11000
+	check 'not before it exists' at_least "$took" 5900
 	check 'so does another one' is "$(cat "$d/second")" "$out"
 	check 'it was created once' is "$(creations web sandbox)" 1
 	check 'it is seen, and alone' only_pod "$out"
@@ -246,7 +245,7 @@ unwanted_sandbox() {
 	check 'and still runs' runs "$id"
 	check 'it goes when nobody wants it' until_ 15 gone "$id"
 	took=$(since "$began")
-	check 'after the TTL' within 6500 20000
+	check 'after the TTL' at_least "$took" 6500
 	check 'nothing is left' until_ 5 nothing_left
 	check 'it was created once' is "$(creations web sandbox)" 1
 	try cri runp -T 5s "$(pod web)"
@@ -318,7 +317,6 @@ late_container() {
 	hidden_container 'once it is there' "$id"
 	try cri create -T 2s "$sandbox" "$(container main)" "$(pod web)"
 	check 'the same request again gets that id' answered "$id"
-	check 'and at once' within 0 1500
 	check 'it was created once' is "$(calls CreateContainer)" 1
 	check 'it is seen now, and alone' one_container "$id"
 	check 'it can be started' cri start "$id"
@@ -361,7 +359,7 @@ late_start() {
 	start_late 6 || return
 	next_container
 	check 'attempt 1 hears that attempt 0 exists' said AlreadyExists
-	check 'when attempt 0 is started' within 2000 12000
+	check 'when attempt 0 is started' at_least "$took" 2000
 	check 'which runs' runs "$id"
 	check 'and is alone' one_container "$id"
 	next_container
@@ -483,29 +481,23 @@ dropped_connection() {
 }
 
 frozen_container() {
-	local began thaw
 	mkdir -p "$d/root"
 	truncate -s 256M "$d/disk"
 	mkfs.ext4 -q "$d/disk"
 	mount -o loop "$d/disk" "$d/root" || { echo "skip - $scenario: no loop devices"; return; }
 	stage || return
 	sandbox=$(cri runp -T 8s "$(pod web)")
-	began=$(now)
 	fsfreeze -f "$d/root"
-	{ sleep 6; fsfreeze -u "$d/root"; } &
-	thaw=$!
 	try cri create -T 2s "$sandbox" "$(container main)" "$(pod web)"
 	check 'the request runs into its deadline while the disk stands still' timed_out
-	try cri pods
-	check 'lists answer meanwhile' within 0 1500
+	check 'lists answer meanwhile' cri pods
 	check 'nothing is shown' one_container ''
-	try cri create -T 8s "$sandbox" "$(container main)" "$(pod web)"
-	took=$(since "$began")
+	{ sleep 2; fsfreeze -u "$d/root"; } &
+	try cri create -T 30s "$sandbox" "$(container main)" "$(pod web)"
+	wait $!
 	check 'a repeat that waits gets the id' answered "$(past ps -aq --no-trunc)"
-	check 'when the disk moves again' within 5900 11000
 	check 'it is seen, and alone' one_container "$out"
 	check 'it can be started' cri start "$out"
-	wait $thaw
 }
 
 # containerd is stopped while it makes twenty sandboxes: it is said, and waited for
@@ -690,19 +682,16 @@ another_boot() {
 
 # SIGTERM without a service manager: as after kill -9, the runtime takes the sandbox back
 asked_to_end() {
-	local began
 	stage || return
-	slow 'web create 6'
+	slow 'web create 12'
 	try cri runp -T 1s "$(pod web)"
 	check 'the request runs into its deadline' timed_out
 	id=$(begun web sandbox)
-	began=$(now)
 	kill -TERM "$crikeepd_pid"
 	wait "$crikeepd_pid"
 	status=$?
-	took=$(since "$began")
 	check 'it ends well' is $status 0
-	check 'and at once' within 0 1000
+	check 'and does not wait for the sandbox' gone "$id"
 	slow ''
 	check 'crikeepd starts again' crikeepd_start
 	try cri runp -T 10s "$(pod web)"
@@ -737,13 +726,10 @@ held_while_killed() {
 }
 
 held_while_restarted() {
-	local stop end
 	held 12 || return
 	check 'crikeepd lives again' lives_again kill -USR1 "$crikeepd_pid"
-	stop=$(sed -n 's/ stop$//p' "$d/manager.log")
-	end=$(sed -n 's/ end 0$//p' "$d/manager.log")
-	took=$((end - stop))
-	check 'it ended well, and at once' within 0 1000
+	check 'it ended well' grep -q ' end 0$' "$d/manager.log"
+	check 'and did not wait for the sandbox' gone "$id"
 	made_once
 }
 

@@ -32,7 +32,6 @@ seen_alone() {
 	is "$(pods cri.sock -a)" "$1" && is "$(pods containerd.sock -a)" "$1" &&
 		is "$(runc_list)" "$1 running"
 }
-at_least() { [ "$1" -ge "$2" ] || { echo "$1 is less than $2"; return 1; }; }
 
 driven() {
 	stage || return
@@ -41,7 +40,7 @@ driven() {
 	id=$(begun web sandbox)
 	check 'the client gets the id' is "$status:$(field id)" "0:$id"
 	check 'with its third request or so' at_least "$(field requests)" 3
-	check 'at once when the sandbox exists' within 4900 8000
+	check 'not before the sandbox exists' at_least "$took" 4900
 	check 'it was created once' is "$(creations web sandbox)" 1
 	check 'it is seen, and alone' seen_alone "$id"
 }
@@ -120,7 +119,7 @@ driven_container() {
 	try drive cri.sock --pod web --uid u-1 --sandbox "$sandbox" \
 		--container main --image docker.io/lab/busybox:1
 	check 'the client gets the id' is $status 0
-	check 'when the answer comes' within 4900 8000
+	check 'not before the answer comes' at_least "$took" 4900
 	check 'it was asked for once' is "$(grep -c ' CreateContainer begin' "$d/relay.log")" 1
 	check 'of the container that exists' test \
 		-d "$d/state/io.containerd.grpc.v1.cri/containers/$(field id)"
