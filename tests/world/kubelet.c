@@ -97,6 +97,23 @@ static struct pod *pod_of(const char *uid)
 	return NULL;
 }
 
+/* nothing of it will ever be seen again */
+static bool is_over(const struct pod *pod)
+{
+	return !pod->wanted && !pod->call && !pod->listed && kernel.now > pod->left + FORGOTTEN;
+}
+
+static struct pod *free_place(void)
+{
+	for (unsigned i = 0; i < k.n; i++)
+		if (is_over(&k.pods[i])) {
+			k.ran += k.pods[i].ran;
+			k.pods[i] = (struct pod){ .name = "" };
+			return &k.pods[i];
+		}
+	return k.n < PODS_MAX ? &k.pods[k.n++] : NULL;
+}
+
 /* ---- requests -------------------------------------------------------------------------------- */
 
 static void put_pod(struct ck_bytes *to, uint32_t field, const struct pod *pod, uint32_t attempt)
@@ -382,6 +399,18 @@ static void pod_step(struct pod *pod)
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
+/* a pod that was forgotten, because nothing of it was listed for long */
+static void find_again(const struct ck_object *o)
+{
+	struct pod *pod = pod_of(o->pod_uid) ? NULL : free_place();
+	if (!pod)
+		return;
+	snprintf(pod->name, sizeof(pod->name), "%s", o->pod_name);
+	snprintf(pod->uid, sizeof(pod->uid), "%s", o->pod_uid);
+	pod->listed = 1;
+	trace("pod %s is listed and not wanted, uid %s", pod->name, pod->uid);
+}
+
 static void count_listed(void)
 {
 	const struct ck_objects *const lists[] = { &k.sandboxes, &k.containers };
@@ -393,6 +422,9 @@ static void count_listed(void)
 			if (pod)
 				pod->listed++;
 		}
+	for (size_t l = 0; l < CK_COUNT(lists); l++)
+		for (size_t i = 0; i < lists[l]->n; i++)
+			find_again(&lists[l]->all[i]);
 }
 
 static void list(const char *rpc);
@@ -531,23 +563,6 @@ bool kubelet_turn(void)
 }
 
 /* ---- pods ------------------------------------------------------------------------------------ */
-
-/* nothing of it will ever be seen again */
-static bool is_over(const struct pod *pod)
-{
-	return !pod->wanted && !pod->call && !pod->listed && kernel.now > pod->left + FORGOTTEN;
-}
-
-static struct pod *free_place(void)
-{
-	for (unsigned i = 0; i < k.n; i++)
-		if (is_over(&k.pods[i])) {
-			k.ran += k.pods[i].ran;
-			k.pods[i] = (struct pod){ .name = "" };
-			return &k.pods[i];
-		}
-	return k.n < PODS_MAX ? &k.pods[k.n++] : NULL;
-}
 
 static struct pod *wanted_named(const char *name)
 {
