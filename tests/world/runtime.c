@@ -13,6 +13,7 @@
 static struct {
 	struct ck_sim sim;
 	bool up;
+	bool booted;     /* while it was not there: everything has ended */
 	uint64_t frozen; /* until then */
 	uint64_t partly; /* until then, lists lack something */
 	bool finish;     /* as CRI-O; else it rolls back, as containerd */
@@ -55,6 +56,27 @@ void __wrap_ck_sim_log(struct ck_sim *sim, const char *verb, const struct ck_sim
 	__real_ck_sim_log(sim, verb, object);
 }
 
+static void breaks(struct ck_sim_object *object)
+{
+	struct ck_sim_object *container;
+	check_breaks(object->id);
+	DL_FOREACH (r.sim.list[CK_CONTAINER], container)
+		if (!strcmp(container->sandbox_id, object->id))
+			check_breaks(container->id);
+	if (object->kind == CK_CONTAINER)
+		ck_sim_container_exit(object, 1);
+	else
+		ck_sim_object_stop(object);
+}
+
+static void everything_ends(void)
+{
+	struct ck_sim_object *object;
+	for (int kind = CK_CONTAINER; kind >= CK_SANDBOX; kind--)
+		DL_FOREACH (r.sim.list[kind], object)
+			breaks(object);
+}
+
 void runtime_start(void)
 {
 	char text[256];
@@ -64,6 +86,9 @@ void runtime_start(void)
 	int fd = ck_unix_listen(w.runtime, 0600, (gid_t)-1, &err);
 	if (fd < 0 || ck_sim_open(&r.sim, text, &err) < 0 || ck_sim_listen(&r.sim, fd, &err) < 0)
 		world_wrong("the runtime does not start: %s", err.text);
+	if (r.booted)
+		everything_ends(); /* nobody has seen it yet */
+	r.booted = false;
 	r.up = true;
 	runtime_changes();
 	trace("runtime is up");
@@ -122,25 +147,11 @@ void runtime_hangs_up(void)
 		ck_connection_end(client->conn, "the world hangs up");
 }
 
-static void breaks(struct ck_sim_object *object)
-{
-	struct ck_sim_object *container;
-	check_breaks(object->id);
-	DL_FOREACH (r.sim.list[CK_CONTAINER], container)
-		if (!strcmp(container->sandbox_id, object->id))
-			check_breaks(container->id);
-	if (object->kind == CK_CONTAINER)
-		ck_sim_container_exit(object, 1);
-	else
-		ck_sim_object_stop(object);
-}
-
 void runtime_boots(void)
 {
-	struct ck_sim_object *object;
-	for (int kind = CK_CONTAINER; r.up && kind >= CK_SANDBOX; kind--)
-		DL_FOREACH (r.sim.list[kind], object)
-			breaks(object);
+	r.booted = !r.up;
+	if (r.up)
+		everything_ends();
 	runtime_kill();
 }
 
