@@ -37,6 +37,7 @@ struct thing { /* that the runtime has made */
 	bool given_up; /* another attempt was asked for meanwhile (K9) */
 	bool straight; /* made while the kubelet went straight to the runtime */
 	unsigned lost; /* w.lost when it began */
+	uint64_t at;   /* it was made */
 	uint64_t used; /* since when it must be listed; 0: it need not be */
 };
 
@@ -112,6 +113,18 @@ static void gives_up(const char *key)
 	}
 }
 
+/* what nobody asked for within the ttl may have been given up; no later request helps (K15) */
+static void expires(const struct key *key)
+{
+	char text[192];
+	for (struct thing *t = things; t; t = t->by_id.next) {
+		key_text(text, t->name, t->sandbox_id);
+		if (!strcmp(text, key->name) && kernel.now >= key->asked + w.ttl &&
+		    kernel.now >= t->at + w.ttl)
+			t->given_up = true;
+	}
+}
+
 void check_asked(const char *slot, const char *name, const char *sandbox_id)
 {
 	char text[192];
@@ -125,6 +138,7 @@ void check_asked(const char *slot, const char *name, const char *sandbox_id)
 		snprintf(key->slot, sizeof(key->slot), "%s", slot);
 		HASH_ADD(by_name, keys, name, strlen(key->name), key);
 	}
+	expires(key);
 	key->asked = kernel.now;
 	HASH_FIND(by_slot, slots, slot, strlen(slot), s);
 	if (!s) {
@@ -181,6 +195,7 @@ static void made(enum ck_kind kind, const char *id, const char *name, const char
 	t->given_up = b->given_up;
 	t->slept = b->slept;
 	t->straight = b->straight;
+	t->at = kernel.now;
 	t->kind = kind;
 	snprintf(t->id, sizeof(t->id), "%s", id);
 	snprintf(t->name, sizeof(t->name), "%s", name);
