@@ -45,7 +45,7 @@ struct key { /* that the kubelet has asked for */
 	UT_hash_handle by_name;
 	char name[192]; /* with the id of a container's sandbox */
 	char slot[96];
-	uint64_t asked;
+	uint64_t asked, before; /* the last time, and the time before */
 };
 
 struct begun { /* creations that are under way or have made something, by name */
@@ -139,6 +139,7 @@ void check_asked(const char *slot, const char *name, const char *sandbox_id)
 		HASH_ADD(by_name, keys, name, strlen(key->name), key);
 	}
 	expires(key);
+	key->before = key->asked;
 	key->asked = kernel.now;
 	HASH_FIND(by_slot, slots, slot, strlen(slot), s);
 	if (!s) {
@@ -149,6 +150,16 @@ void check_asked(const char *slot, const char *name, const char *sandbox_id)
 	if (strcmp(s->name, text) != 0)
 		gives_up(s->name);
 	snprintf(s->name, sizeof(s->name), "%s", text);
+}
+
+void check_unread(const char *name, const char *sandbox_id)
+{
+	char text[192];
+	struct key *key;
+	key_text(text, name, sandbox_id);
+	HASH_FIND(by_name, keys, text, strlen(text), key);
+	if (key)
+		key->asked = key->before;
 }
 
 /* would the kubelet ask for it once more, and get it? */

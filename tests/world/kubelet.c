@@ -42,6 +42,7 @@ struct pod {
 	struct ck_unary_call *call;
 	enum step step;
 	uint64_t called; /* when the last one began */
+	unsigned turns;  /* w.turns then */
 	uint64_t ended;  /* when its last call ended: it wants a newer list */
 	uint64_t pause;  /* it does nothing before */
 	uint64_t collect;
@@ -209,6 +210,8 @@ static void gives_up(const struct pod *pod)
 	name_of_call(pod, name);
 	if (k.frozen > pod->called)
 		check_slept(name);
+	if (w.turns == pod->turns)
+		check_unread(name, pod->step == CREATE ? pod->sandbox : "");
 }
 
 static void answered(struct ck_unary_reply *reply, void *userdata)
@@ -242,6 +245,7 @@ static void call(struct pod *pod, enum step step, const char *id)
 	struct ck_error err;
 	pod->step = step;
 	pod->called = kernel.now;
+	pod->turns = w.turns;
 	if (step == RUN)
 		request = run_request(pod, name, slot);
 	else if (step == CREATE)

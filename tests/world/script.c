@@ -161,6 +161,7 @@ int sd_event_run(sd_event *event, uint64_t timeout)
 			return daemon_ends(event);
 		if (kernel.now >= script.frozen) {
 			kernel.in_daemon = true;
+			w.turns++;
 			int r = kernel_event_run(event);
 			if (r != 0 || sd_event_get_state(event) == SD_EVENT_FINISHED)
 				return r;

@@ -126,6 +126,7 @@ struct world {
 	bool plugins;        /* there are some */
 	bool asks_before;    /* they are asked before a container is created */
 	uint64_t ttl;
+	unsigned turns;      /* of crikeepd: it has read what was sent to it before */
 	/* how often what happened. lost: that a creation may have been */
 	unsigned pods, kills, stops, deaths, restarts, freezes, disks, scarce, cuts, guests, lost;
 	char wrong[512]; /* what did not hold; "": all did */
@@ -196,6 +197,8 @@ void check_runtime(const char *verb, enum ck_kind kind, const char *id, const ch
 		   const char *sandbox_id);
 /* the kubelet's: it asks for the object of this name, for the same content */
 void check_asked(const char *slot, const char *name, const char *sandbox_id);
+/* crikeepd did not read that before the kubelet had given it up */
+void check_unread(const char *name, const char *sandbox_id);
 void check_given(const char *id, const char *name);    /* and got this id */
 /* the kubelet was frozen during the call, and gave it up: an answer may have come meanwhile */
 void check_slept(const char *name);
