@@ -54,7 +54,7 @@ struct begun { /* creations that are under way or have made something, by name *
 	unsigned lost; /* w.lost when it began */
 	uint64_t at;
 	bool making, straight;
-	bool left; /* its caller has gone */
+	uint64_t left; /* when its caller went; 0: it has not */
 	bool given_up, slept;
 };
 
@@ -193,14 +193,30 @@ static void begins(const char *name)
 	b->at = kernel.now;
 	b->straight = w.straight;
 	b->making = true;
-	b->left = b->given_up = b->slept = false;
+	b->left = 0;
+	b->given_up = b->slept = false;
+}
+
+static bool was_listed(const char *name)
+{
+	for (const struct thing *t = things; t; t = t->by_id.next)
+		if (t->in_list && !strcmp(t->name, name))
+			return true;
+	return false;
+}
+
+/* Does crikeepd know how it ends? What it has cancelled, it looks for in lists, for so long (K8). */
+static bool is_followed(const struct begun *b)
+{
+	bool looked_for = !b->left || kernel.now <= b->left + CK_LOST_GRACE;
+	return b->lost == w.lost && (looked_for || was_listed(b->name));
 }
 
 static void made(enum ck_kind kind, const char *id, const char *name, const char *sandbox_id)
 {
 	struct thing *t = calloc(1, sizeof(*t));
 	const struct begun *b = begun_of(name);
-	t->late = b->straight || (b->lost != w.lost && kernel.now > b->at + CK_LOST_GRACE);
+	t->late = b->straight || (!is_followed(b) && kernel.now > b->at + CK_LOST_GRACE);
 	t->lost = b->lost;
 	t->left = b->left;
 	t->given_up = b->given_up;
@@ -247,7 +263,7 @@ void check_runtime(const char *verb, enum ck_kind kind, const char *id, const ch
 	struct thing *t = thing_of(id);
 	struct begun *b = begun_of(name);
 	if (!strcmp(verb, "refuse")) {
-		if (b && b->lost == w.lost && !w.straight && !w.excused)
+		if (b && is_followed(b) && !w.straight && !w.excused)
 			world_wrong("%s is asked for twice", name);
 		return;
 	}
@@ -267,7 +283,7 @@ void check_left(const char *name)
 {
 	struct begun *b = begun_of(name);
 	if (b)
-		b->left = true;
+		b->left = kernel.now;
 }
 
 void check_in_list(const char *id)
