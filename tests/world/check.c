@@ -282,8 +282,11 @@ void check_runtime(const char *verb, enum ck_kind kind, const char *id, const ch
 void check_left(const char *name)
 {
 	struct begun *b = begun_of(name);
-	if (b)
-		b->left = kernel.now;
+	if (!b)
+		return;
+	b->left = kernel.now;
+	if (b->at == kernel.now)
+		b->lost--; /* a crikeepd had asked for it that had ended before it began */
 }
 
 void check_in_list(const char *id)
