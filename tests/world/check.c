@@ -36,6 +36,7 @@ struct thing { /* that the runtime has made */
 	bool slept;    /* it may have been given to a frozen kubelet, which never read that */
 	bool given_up; /* another attempt was asked for meanwhile (K9) */
 	bool straight; /* made while the kubelet went straight to the runtime */
+	bool unwritten; /* crikeepd ended, and may not have written what it knew of it (K32) */
 	unsigned lost; /* w.lost when it began */
 	uint64_t at;   /* it was made */
 	uint64_t used; /* since when it must be listed; 0: it need not be */
@@ -55,7 +56,7 @@ struct begun { /* creations that are under way or have made something, by name *
 	uint64_t at;
 	bool making, straight;
 	uint64_t left; /* when its caller went; 0: it has not */
-	bool given_up, slept;
+	bool given_up, slept, unwritten;
 };
 
 struct slot {
@@ -67,6 +68,7 @@ static struct thing *things, *removed;
 static struct key *keys;
 static struct begun *creations;
 static struct slot *slots;
+static bool unwritten; /* crikeepd ended last while it could not write */
 
 static struct thing *thing_of(const char *id)
 {
@@ -194,7 +196,7 @@ static void begins(const char *name)
 	b->straight = w.straight;
 	b->making = true;
 	b->left = 0;
-	b->given_up = b->slept = false;
+	b->given_up = b->slept = b->unwritten = false;
 }
 
 static bool was_listed(const char *name)
@@ -205,7 +207,7 @@ static bool was_listed(const char *name)
 	return false;
 }
 
-/* Does crikeepd know how it ends? What it has cancelled, it looks for in lists, for so long (K8). */
+/* Does crikeepd know how it ends? What it has cancelled, it looks for in lists for a while (K8). */
 static bool is_followed(const struct begun *b)
 {
 	bool looked_for = !b->left || kernel.now <= b->left + CK_LOST_GRACE;
@@ -221,6 +223,7 @@ static void made(enum ck_kind kind, const char *id, const char *name, const char
 	t->left = b->left;
 	t->given_up = b->given_up;
 	t->slept = b->slept;
+	t->unwritten = b->unwritten;
 	t->straight = b->straight;
 	t->at = kernel.now;
 	t->kind = kind;
@@ -230,15 +233,38 @@ static void made(enum ck_kind kind, const char *id, const char *name, const char
 	HASH_ADD(by_id, things, id, strlen(t->id), t);
 }
 
+/* two attempts of one container */
+static bool have_one_slot(const struct thing *a, const struct thing *b)
+{
+	size_t len = (size_t)(strrchr(a->name, '_') - a->name);
+	return a->kind == CK_CONTAINER && !strcmp(a->sandbox_id, b->sandbox_id) &&
+	       !strncmp(a->name, b->name, len + 1);
+}
+
+/* Of what was not written, the kubelet creates the next attempt when it finds it (K32). */
+static bool may_run_twice(const struct thing *t)
+{
+	const struct thing *const heads[] = { things, removed };
+	for (size_t i = 0; i < CK_COUNT(heads); i++)
+		for (const struct thing *o = heads[i]; o; o = o->by_id.next)
+			if (o->unwritten && have_one_slot(o, t))
+				return true;
+	return false;
+}
+
+bool check_may_run_twice(const char *id)
+{
+	const struct thing *t = thing_of(id);
+	return t && may_run_twice(t);
+}
+
 /* no two attempts of a container run at a time, in one sandbox (K34) */
 static void starts(struct thing *t)
 {
-	size_t len = (size_t)(strrchr(t->name, '_') - t->name);
 	t->started = true;
 	for (struct thing *o = things; o; o = o->by_id.next)
-		if (o != t && o->started && !o->dead && !strcmp(o->sandbox_id, t->sandbox_id) &&
-		    !strncmp(o->name, t->name, len + 1) && !o->late && !t->late && !o->ends &&
-		    o->lost == w.lost)
+		if (o != t && o->started && !o->dead && have_one_slot(o, t) && !o->late &&
+		    !t->late && !o->ends && o->lost == w.lost && !may_run_twice(t))
 			world_wrong("%s starts while %s runs", t->name, o->name);
 }
 
@@ -285,8 +311,22 @@ void check_left(const char *name)
 	if (!b)
 		return;
 	b->left = kernel.now;
-	if (b->at == kernel.now)
-		b->lost--; /* a crikeepd had asked for it that had ended before it began */
+	if (b->at != kernel.now)
+		return;
+	/* a crikeepd had asked for it that had ended before it began */
+	b->lost--;
+	b->unwritten = unwritten;
+}
+
+void check_daemon_ends(bool writes)
+{
+	unwritten = !writes;
+	if (writes)
+		return;
+	for (struct begun *b = creations; b; b = b->by_name.next)
+		b->unwritten = b->unwritten || b->making;
+	for (struct thing *t = things; t; t = t->by_id.next)
+		t->unwritten = true;
 }
 
 void check_in_list(const char *id)
@@ -469,6 +509,7 @@ void check_database(const char *state_dir)
 
 void check_close(void)
 {
+	unwritten = false;
 #define FREE(handle, head, type) \
 	for (struct type *it = (head), *next; it; it = next) { \
 		next = it->handle.next; \

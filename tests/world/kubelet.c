@@ -317,7 +317,7 @@ static bool clean(struct pod *pod, bool all, bool stop, enum ck_kind kind)
 		bool old = kind == CK_SANDBOX ? strcmp(o->id, pod->sandbox) != 0
 					      : o->attempt + 1 < pod->want[number_of(o)].attempt;
 		/* straight at the runtime two may have been started, one after the other */
-		bool leave = o->condition == alive && !w.bypassed;
+		bool leave = o->condition == alive && !w.bypassed && !check_may_run_twice(o->id);
 		if (!all && (!old || leave))
 			continue;
 		if (stop)

@@ -528,6 +528,7 @@ static void live(void)
 	w.lost++;
 	script.down = true;
 	w.excused = w.excused || kernel.now < script.disk_bad;
+	check_daemon_ends(kernel.now >= script.disk_bad);
 	if (kernel.dead) {
 		w.kills++;
 		kernel_bury();

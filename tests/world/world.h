@@ -209,6 +209,8 @@ void check_in_list(const char *id);  /* of the runtime */
 /* may a runtime that lists partly not list it yet? */
 bool check_may_lack(const char *id);
 bool check_was_straight(const char *id); /* crikeepd had no part in it */
+void check_daemon_ends(bool writes);     /* false: what it knew may not be written (K32) */
+bool check_may_run_twice(const char *id); /* another attempt of this container may run as well */
 void check_breaks(const char *id);   /* the world itself ends it */
 /* a whole list of this kind that began at @began */
 void check_listed(enum ck_kind kind, const struct ck_object *all, size_t n, uint64_t began);
