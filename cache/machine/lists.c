@@ -114,8 +114,8 @@ static bool listed_stranger(struct ck_machine *m, const struct ck_object *o,
 	}
 	if (!ck_list_counts(begun_seq, m->forgot_seq))
 		/* It may have been forgotten meanwhile (K24), and the next list tells. Whatever it
-		 * is now, a container shows that its sandbox was used (K22). */
-		return o->kind == CK_CONTAINER && o->condition != CK_CONDITION_DEAD;
+		 * is now, a container shows that its sandbox was used (K22), also a dead one. */
+		return o->kind == CK_CONTAINER;
 	/* its stop has begun, or it is seen NOTREADY (K16) */
 	if (import(m, o) && o->kind == CK_SANDBOX &&
 	    (o->condition == CK_CONDITION_DEAD || ck_unknown_stop_noted(m, o->id)))

@@ -416,7 +416,7 @@ static void containers_in_use(struct world *w, const struct job *job)
 		FOR_SHADOWS (s, w) /* a list that is older than a removal imports nothing (K24) */
 			s->holds_stranger =
 				s->holds_stranger ||
-				(!e && job->condition[i] != CK_CONDITION_DEAD && s->id[0] &&
+				(!e && s->id[0] &&
 				 !strcmp(s->id, w->keys[o->key].key->sandbox_id));
 		if (e && !w->shadows[e->row.id].alive && job->condition[i] == CK_CONDITION_RUNNING)
 			MUST(w, ck_state_visible(e->row.state), "K22: %s runs, is new, and is %s",

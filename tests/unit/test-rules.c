@@ -1623,16 +1623,24 @@ static void k22_what_was_taken_meanwhile_is_shown_before_anything_is_served(void
  * the second is older than that. */
 static void k22_what_was_taken_is_shown_although_something_else_was_removed(void **state)
 {
+	static const enum ck_condition conditions[] = { CK_CONDITION_READY, CK_CONDITION_RUNNING,
+							CK_CONDITION_DEAD };
+	struct world_config config = world_config();
 	struct request theirs = container_in(A);
 	(void)state;
-	made_and_kept(A, sandbox);
-	made_and_handed(C, of_pod(sandbox, 1));
-	world_external(w, B, &theirs, CK_CONDITION_RUNNING, false);
-	world_condition(w, C, CK_CONDITION_ABSENT);
-	world_crash(w, 0);
-	lists_come_in();
-	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
-	assert_true(world_shown(w, A) && world_shown(w, B));
+	for (size_t i = 0; i < CK_COUNT(conditions); i++) {
+		start_with(&config);
+		made_and_kept(A, sandbox);
+		made_and_handed(C, of_pod(sandbox, 1));
+		world_external(w, B, &theirs, conditions[i], false);
+		world_condition(w, C, CK_CONDITION_ABSENT);
+		world_crash(w, 0);
+		lists_come_in();
+		assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+		assert_true(world_shown(w, A) && world_shown(w, B));
+		assert_int_equal(teardown(state), 0);
+		world_init(w, &config, NULL);
+	}
 }
 
 static void k22_a_later_list_shows_it_too(void **state)
