@@ -160,9 +160,12 @@ void ck_dispatch_describe(struct ck_dispatch *dispatch)
 	if (begin_merging(dispatch, &err) < 0) {
 		ck_nri_log(dispatch->nri, CK_LOG_ERROR, "%s: %s",
 			   ck_nri_event_name(dispatch->event), err.text);
-		ck_dispatch_refuse(dispatch, "%s", err.text);
-		ck_dispatch_end_refused(dispatch);
-		return;
+		/* an end is told all the same; what its answers want changed is not read then */
+		if (!ck_nri_event_tears_down(dispatch->event)) {
+			ck_dispatch_refuse(dispatch, "%s", err.text);
+			ck_dispatch_end_refused(dispatch);
+			return;
+		}
 	}
 	dispatch->phase = CK_DISPATCH_DELIVER;
 	ck_dispatch_deliver(dispatch);

@@ -149,10 +149,12 @@ static void nobody_waits(const struct ck_nri_result *result, void *userdata)
 	(void)userdata;
 }
 
-/* Stop and Remove of objects that recipients.c has found to be gone */
+/* Stop and Remove of objects that recipients.c has found to be gone. What finds no memory begins
+ * later, for nobody else tells of it; and nothing behind it begins before. */
 static void begin_ended(struct ck_nri *nri)
 {
 	struct ck_nri_object *object, *next;
+	nri->ended_due = 0;
 	DL_FOREACH_SAFE (nri->ended, object, next) {
 		bool container = object->kind == CK_CONTAINER;
 		const struct ck_nri_call call = {
@@ -161,13 +163,16 @@ static void begin_ended(struct ck_nri *nri)
 			.pod_id = container ? object->sandbox_id : object->nri_id,
 		};
 		struct ck_error err;
-		DL_DELETE(nri->ended, object);
 		if (begin(nri, &call, NULL, object,
 			  container ? CK_NRI_REMOVE_CONTAINER : CK_NRI_REMOVE_POD_SANDBOX,
-			  nobody_waits, NULL, &err) < 0)
-			ck_nri_log(nri, CK_LOG_ERROR,
-				   "plugins cannot be told that %.64s is gone: %s", object->nri_id,
-				   err.text);
+			  nobody_waits, NULL, &err) < 0) {
+			ck_nri_log(nri, CK_LOG_WARNING,
+				   "plugins cannot be told yet that %.64s is gone: %s",
+				   object->nri_id, err.text);
+			nri->ended_due = ck_nri_now(nri) + CK_NRI_DESCRIBE_AGAIN;
+			return;
+		}
+		DL_DELETE(nri->ended, object);
 		ck_nri_object_unref(object);
 	}
 }
@@ -177,7 +182,8 @@ int ck_dispatch_begin(struct ck_nri *nri, const struct ck_nri_call *call,
 		      void *userdata, struct ck_error *err)
 {
 	begin_ended(nri); /* in order: a pod ends after its containers */
-	return begin(nri, call, told, NULL, then, cb, userdata, err);
+	return nri->ended ? ck_nomem(err)
+			  : begin(nri, call, told, NULL, then, cb, userdata, err);
 }
 
 /* ---- plugins that return after a restart of ours (H3) ---------------------------------------- */
@@ -346,7 +352,7 @@ void ck_dispatches_timers(struct ck_nri *nri, uint64_t now)
 uint64_t ck_dispatches_due(const struct ck_nri *nri)
 {
 	const struct ck_dispatch *dispatch;
-	uint64_t due = nri->ended ? 0 : CK_NRI_FOREVER;
+	uint64_t due = nri->ended ? nri->ended_due : CK_NRI_FOREVER;
 	DL_FOREACH (nri->dispatches, dispatch) {
 		uint64_t at = dispatch->phase != CK_DISPATCH_NEW ? dispatch->due
 			      : dispatch->behind                 ? CK_NRI_FOREVER

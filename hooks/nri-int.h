@@ -509,6 +509,7 @@ struct ck_nri {
 	struct ck_nri_object *by_id, *by_nri_id;
 	unsigned not_created; /* of them: plugins were asked before they exist (H7) */
 	struct ck_nri_object *ended; /* out of the index: Stop and Remove begin next */
+	uint64_t ended_due;          /* ... but not before: there was no memory */
 	struct ck_dispatch *dispatches, *dispatches_done;
 	struct ck_nri_job *host_calls; /* to be started */
 	unsigned describing;

@@ -333,6 +333,61 @@ static void a_send_that_failed_chose_nobody(void **state)
 	}
 }
 
+/* nobody tells of this end a second time: it is told when there is memory again, and in order; or
+ * who cannot be told is disconnected */
+static void an_end_outlives_want_of_memory(void **state)
+{
+	(void)state;
+	bool hit = true;
+	for (unsigned n = 1; hit; n++) {
+		struct nw *w = nw_started();
+		struct plugin *p = nw_ready(w, "10-net"), *q = nw_ready(w, "20-cpu");
+		nw_run(w, "s1");
+		nw_create(w, "c1", "s1");
+		nw_released(w, "c1", true);
+		nw_released(w, "s1", true);
+		ck_fault_arm(CK_FAULT_ALLOC, n, false);
+		ck_nri_process(w->nri, &w->err);
+		hit = ck_fault_hit();
+		ck_fault_arm(0, 0, false);
+		nw_advance(w, 5 * S);
+		for (int i = 0; i < 2; i++) {
+			const struct plugin *at = i ? q : p;
+			if (hit && at->ended)
+				continue;
+			assert_int_equal(plugin_count(at, CK_NRI_STOP_CONTAINER, "c1"), 1);
+			assert_int_equal(plugin_count(at, CK_NRI_REMOVE_CONTAINER, "c1"), 1);
+			assert_int_equal(plugin_count(at, CK_NRI_REMOVE_POD_SANDBOX, "s1"), 1);
+			assert_true(plugin_last(at, CK_NRI_STOP_POD_SANDBOX)->at >
+				    plugin_last(at, CK_NRI_REMOVE_CONTAINER)->at);
+		}
+		nw_free(w);
+	}
+}
+
+/* what is sent meanwhile does not overtake it */
+static void an_end_that_waits_for_memory_is_not_overtaken(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	struct plugin *p = nw_ready(w, "10-net");
+	struct nw_sent sent;
+	nw_run(w, "s1");
+	nw_create(w, "c1", "s1");
+	struct ck_nri_call stop = nw_call_of(w, CK_NRI_STOP_POD_SANDBOX, "s1");
+	nw_released(w, "c1", true);
+	ck_fault_arm(CK_FAULT_ALLOC, 1, false);
+	int r = nw_send_call(w, &stop, &sent);
+	ck_fault_arm(0, 0, false);
+	nw_advance(w, 5 * S);
+	assert_int_equal(plugin_count(p, CK_NRI_REMOVE_CONTAINER, "c1"), 1);
+	if (r == 0)
+		assert_true(plugin_last(p, CK_NRI_STOP_POD_SANDBOX)->at >
+			    plugin_last(p, CK_NRI_REMOVE_CONTAINER)->at);
+	nw_sent_free(&sent);
+	nw_free(w);
+}
+
 /* ---- order ----------------------------------------------------------------------------------- */
 
 /* both vanish from the runtime at once; also then nothing of a pod ends before what is in it (R18,
@@ -456,6 +511,8 @@ int main(void)
 		cmocka_unit_test(who_could_not_be_told_is_not_told_of_the_end),
 		cmocka_unit_test(told_counts_the_event_itself),
 		cmocka_unit_test(a_send_that_failed_chose_nobody),
+		cmocka_unit_test(an_end_outlives_want_of_memory),
+		cmocka_unit_test(an_end_that_waits_for_memory_is_not_overtaken),
 		cmocka_unit_test(a_pod_ends_behind_its_containers),
 		cmocka_unit_test(behind_a_stop_comes_nothing_but_remove),
 		cmocka_unit_test(debts_are_paid_to_all_of_a_name),
