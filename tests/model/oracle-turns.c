@@ -346,6 +346,18 @@ void oracle_unheard(struct world *w, struct caller *c)
 	     e ? ck_state_name(e->row.state) : "");
 }
 
+/* the kubelet removes it, or waits until it may (K5) */
+static bool is_being_removed(const struct world *w, const char *id)
+{
+	for (int i = 0; i < WORLD_LABELS; i++) {
+		const struct caller *c = &w->callers[i];
+		if (c->used && c->drain && !strcmp(c->removal.id, id) &&
+		    (c->removal.state == CK_REMOVAL_WAITING || c->removal.outcome == CK_DRAINED))
+			return true;
+	}
+	return false;
+}
+
 void oracle_reported(struct world *w, struct caller *c, bool delivered)
 {
 	struct shadow *s = &w->shadows[c->row];
@@ -360,7 +372,7 @@ void oracle_reported(struct world *w, struct caller *c, bool delivered)
 		return;
 	struct object *in = world_object(w, c->req.in);
 	bool well = !(s->flags & CK_ENTRY_DELIVERED) && !s->used && !s->running_seen &&
-		    !(in && in->stopping);
+		    !(in && in->stopping) && !is_being_removed(w, s->id);
 	if (s->kind == CK_SANDBOX)
 		MUST(w, unchanged(s, e), "K7: a sandbox's answer was lost, and it is %s",
 		     ck_state_name(e->row.state));

@@ -8,6 +8,7 @@
 
 #include "src/base/error.h"
 #include "tests/model/oracle.h"
+#include "tests/model/world-int.h"
 #include "tests/unit/harness.h"
 
 /* ---- saying it shortly ----------------------------------------------------------------------- */
@@ -141,6 +142,15 @@ static void made_and_kept(int label, struct request req)
 	assert_int_equal(state_of(label), CK_STATE_KEPT);
 }
 
+/* a container whose start is under way */
+static void start_begun(void)
+{
+	made_and_handed(A, sandbox);
+	made_and_handed(B, container_in(A));
+	assert_int_equal(world_start_begin(w, B), 0);
+	assert_int_equal(w->db[world_entry(w, B)->row.id].row.start, CK_START_CALLED);
+}
+
 /* the timer of a back-off, and the question before each destroy */
 static void next_try(void)
 {
@@ -153,6 +163,14 @@ static void list_passes(enum ck_kind kind) /* somebody lists, and the answer is 
 {
 	world_view_open(w, 0, kind);
 	world_view_close(w, 0, HOW_OK);
+}
+
+/* the runtime has a second sandbox of A's key, and a list shows it */
+static void twin_is_listed(int label)
+{
+	world_external(w, label, &sandbox, CK_CONDITION_READY, true);
+	list_passes(CK_SANDBOX);
+	assert_int_equal(state_of(label), CK_STATE_EVICTING);
 }
 
 static void start_with(const struct world_config *config)
@@ -229,6 +247,15 @@ static bool is_shown(int label)
 	return world_shown(w, label);
 }
 
+/* sandboxes 0, 1, ... are begun, one of each pod, and their callers go */
+static void crowd_is_late(int crowd, uint64_t timeout)
+{
+	for (int i = 0; i < crowd; i++) {
+		assert_int_equal(begin(i, of_pod(sandbox, (unsigned char)i), timeout), CK_CREATE);
+		world_leave(w, i);
+	}
+}
+
 /* a kubelet starts containers in whatever it is offered, and too many starts at once are late */
 static void k02_a_crowd_of_sandboxes_is_offered_little_by_little(void **state)
 {
@@ -237,10 +264,7 @@ static void k02_a_crowd_of_sandboxes_is_offered_little_by_little(void **state)
 	(void)state;
 	config.rules.hand_back = CK_OFFER;
 	start_with(&config);
-	for (int i = 0; i < crowd; i++) {
-		assert_int_equal(begin(i, of_pod(sandbox, (unsigned char)i), 10 * S), CK_CREATE);
-		world_leave(w, i);
-	}
+	crowd_is_late(crowd, 10 * S);
 	for (int i = 0; i < crowd; i++) {
 		assert_int_equal(world_finish(w, i, true), CK_KEPT);
 		assert_int_equal(is_shown(i), i < at_once);
@@ -258,6 +282,23 @@ static void k02_a_crowd_of_sandboxes_is_offered_little_by_little(void **state)
 		world_time(w, 1);
 		assert_true(is_shown(i));
 	}
+}
+
+static void k02_what_is_offered_later_than_it_lives_expires(void **state)
+{
+	const int crowd = CK_OFFERS_AT_ONCE + 8;
+	struct world_config config = world_config();
+	(void)state;
+	config.rules.hand_back = CK_OFFER;
+	config.rules.ttl = 1 * S;
+	start_with(&config);
+	crowd_is_late(crowd, 1 * S);
+	for (int i = 0; i < crowd; i++)
+		assert_int_equal(world_finish(w, i, true), CK_KEPT);
+	world_time(w, 1 * S + CK_TTL_SLACK);
+	assert_true(is_shown(CK_OFFERS_AT_ONCE));
+	assert_int_equal(state_of(crowd - 1), CK_STATE_EVICTING);
+	assert_int_equal(world_entry(w, crowd - 1)->row.reason, CK_REASON_TTL);
 }
 
 static void k02_what_was_not_offered_yet_is_offered_by_the_next_life(void **state)
@@ -524,6 +565,38 @@ static void k07_start_revives_nothing_that_was_given_up(void **state)
 	assert_int_equal(state_of(B), CK_STATE_EVICTING);
 }
 
+static void k07_what_is_being_removed_is_not_taken_back(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_handed(B, container_in(A));
+	assert_int_equal(world_remove_begin(w, C, B, 10 * S), CK_DRAINED);
+	world_report(w, B, false);
+	assert_int_equal(state_of(B), CK_STATE_COMMITTED);
+	world_forget(w, B);
+	assert_null(world_entry(w, B));
+}
+
+/* the answer is in memory, but nobody could be told */
+static void k07_without_memory_for_plugins_the_result_is_kept(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 10 * S);
+	begin(B, sandbox, 10 * S);
+	begin(C, container_in(-1), 10 * S); /* others of the pod hear nothing of it */
+	begin(D, container_in(-1), 10 * S);
+	world_finish(w, A, true);
+	world_no_memory(w);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	assert_false(flag(A, CK_ENTRY_TOLD));
+	for (int label = A; label <= B; label++) {
+		assert_int_equal(outcome(label), -CK_EUNAVAILABLE);
+		assert_non_null(strstr(text_of(label), "plugins cannot be told"));
+	}
+	assert_int_equal(outcome(C), CK_CREATE);
+	assert_int_equal(outcome(D), CK_WAIT);
+}
+
 /* ---- outcome unknown (K8) -------------------------------------------------------------------- */
 
 static void k08_lost_creation_is_asked_after_and_found(void **state)
@@ -583,6 +656,101 @@ static void k08_found_dead_is_evicted(void **state)
 	world_time(w, 250 * MS);
 	world_listed_entry(w, 0, HOW_OK);
 	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+}
+
+/* a list shows it dead before its maker says that it is made */
+static void k08_listed_dead_while_it_is_made_is_evicted(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	world_finish(w, A, false);
+	world_condition(w, A, CK_CONDITION_DEAD);
+	list_passes(CK_SANDBOX);
+	assert_int_equal(state_of(A), CK_STATE_CREATING);
+	assert_int_equal(world_finish(w, A, true), -CK_EABANDONED);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	assert_int_equal(world_entry(w, A)->row.reason, CK_REASON_DEAD);
+}
+
+static void k08_what_is_given_up_is_found_in_whatever_condition_it_is(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	world_lose(w, A);
+	world_evict(w, 0, false);
+	world_finish(w, A, false);
+	world_condition(w, A, CK_CONDITION_UNKNOWN);
+	world_next(w);
+	let_evict();
+	assert_int_equal(state_of(A), CK_STATE_GONE);
+	assert_int_equal(world_object(w, A)->condition, CK_CONDITION_ABSENT);
+}
+
+static void k08_what_has_another_name_is_not_what_was_lost(void **state)
+{
+	const struct ck_object sandboxes[] = {
+		{ .kind = CK_SANDBOX, .id = "1", .pod_name = "pod0", .pod_namespace = "other",
+		  .pod_uid = "uid0", .condition = CK_CONDITION_READY },
+		{ .kind = CK_SANDBOX, .id = "2", .pod_name = "other", .pod_namespace = "ns",
+		  .pod_uid = "uid0", .condition = CK_CONDITION_READY },
+		{ .kind = CK_SANDBOX, .id = "3", .pod_name = "pod0", .pod_namespace = "ns",
+		  .pod_uid = "other", .condition = CK_CONDITION_READY },
+	};
+	struct ck_object containers[] = {
+		{ .kind = CK_CONTAINER, .id = "4", .sandbox_id = "unknown0",
+		  .container_name = "other", .condition = CK_CONDITION_READY },
+		{ .kind = CK_CONTAINER, .id = "5", .sandbox_id = "other",
+		  .container_name = "main", .condition = CK_CONDITION_READY },
+		{ .kind = CK_CONTAINER, .id = "6", .sandbox_id = "unknown0",
+		  .container_name = "main", .pod_name = "other", .condition = CK_CONDITION_READY },
+		{ .kind = CK_CONTAINER, .id = "7", .sandbox_id = "unknown0",
+		  .container_name = "main", .pod_uid = "other", .condition = CK_CONDITION_READY },
+		{ .kind = CK_CONTAINER, .id = "8", .sandbox_id = "unknown0",
+		  .container_name = "main", .pod_namespace = "other",
+		  .condition = CK_CONDITION_READY },
+	};
+	(void)state;
+	begin(A, sandbox, 0);
+	begin(B, container_in(-1), 0);
+	world_lose(w, A);
+	world_lose(w, B);
+	const uint64_t sandbox_row = world_entry(w, A)->row.id,
+		       container_row = world_entry(w, B)->row.id;
+	ck_machine_listed_entry(w->m, sandbox_row, UINT64_MAX, true, sandboxes,
+				CK_COUNT(sandboxes));
+	assert_int_equal(state_of(A), CK_STATE_UNKNOWN);
+	ck_machine_listed_entry(w->m, container_row, UINT64_MAX, true, containers,
+				CK_COUNT(containers));
+	assert_int_equal(state_of(B), CK_STATE_UNKNOWN);
+}
+
+/* timers fire, and the round goes on */
+static void timers_fire_within_a_round(uint64_t ns)
+{
+	world_stall(w, ns);
+	w->more = true;
+	feed(w);
+	oracle_expiring(w);
+	ck_machine_expire(w->m);
+	w->expired_at = w->now;
+	oracle_expired(w);
+	fed(w);
+}
+
+static void k08_a_caller_that_comes_when_the_question_is_due_asks_no_second_one(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	world_lose(w, A);
+	for (int i = 0; i < 2; i++) {
+		world_next(w);
+		world_listed_entry(w, 0, HOW_FAILED);
+	}
+	timers_fire_within_a_round(1 * S);
+	begin(B, sandbox, 240 * S);
+	round_ends();
+	assert_non_null(world_job(w, CK_WANT_LIST, 0));
+	assert_null(world_job(w, CK_WANT_LIST, 1));
 }
 
 /* its own call has not returned, so it cannot make another one */
@@ -1126,6 +1294,21 @@ static void k13_bump_during_the_hooks_is_undone_in_order(void **state)
 	assert_int_equal(outcome(B), CK_CREATE);
 }
 
+static void k13_plugins_that_could_not_be_told_hear_of_no_end(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	world_finish(w, A, true);
+	begin(B, attempt(sandbox, 1), 240 * S);
+	assert_int_equal(world_entry(w, A)->row.phase, CK_PHASE_HOOKS);
+	world_no_memory(w);
+	world_listed_entry(w, 0, HOW_FRESH);
+	assert_false(asked(CK_WANT_STOP));
+	world_destroyed(w, 0, HOW_OK);
+	assert_false(asked(CK_WANT_REMOVE));
+	assert_int_equal(state_of(A), CK_STATE_GONE);
+}
+
 static void k14_newest_successor_wins(void **state)
 {
 	(void)state;
@@ -1302,6 +1485,24 @@ static void k16_removal_waits_until_creates_have_ended(void **state)
 	assert_null(ck_machine_object(w->m, CK_SANDBOX, "s1"));
 }
 
+/* it is gone when a list would show it, so that the next container begins */
+static void k16_removal_of_a_sandbox_nobody_knows_waits_for_creates_too(void **state)
+{
+	(void)state;
+	world_external(w, D, &sandbox, CK_CONDITION_READY, false);
+	begin(A, container_in(D), 60 * S);
+	assert_int_equal(world_remove_begin(w, C, D, 60 * S), CK_WAIT);
+	assert_int_equal(outcome(A), -CK_EABANDONED);
+	assert_int_equal(begin(B, attempt(container_in(D), 1), 60 * S), -CK_EPRECONDITION);
+	world_condition(w, D, CK_CONDITION_ABSENT);
+	list_passes(CK_SANDBOX);
+	assert_int_equal(begin(B, attempt(container_in(D), 1), 60 * S), CK_CREATE);
+	world_fail(w, A, CK_GRPC_INTERNAL, true);
+	assert_int_equal(outcome(C), CK_WAIT);
+	world_fail(w, B, CK_GRPC_INTERNAL, true);
+	assert_int_equal(outcome(C), CK_DRAINED);
+}
+
 static void k16_forgetting_a_sandbox_forgets_its_containers(void **state)
 {
 	(void)state;
@@ -1413,6 +1614,22 @@ static void k18_no_answer_is_a_failure(void **state)
 	assert_non_null(world_job(w, CK_WANT_DESTROY, 1));
 	world_destroyed(w, 0, HOW_FAILED);
 	assert_int_equal(world_entry(w, A)->row.tries, 1); /* the late failure was counted */
+	world_destroyed(w, 0, HOW_OK);
+	assert_int_equal(state_of(A), CK_STATE_GONE);
+}
+
+static void k18_two_destroys_without_an_answer_are_enough(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_evict(w, 0, false);
+	world_listed_entry(w, 0, HOW_OK);
+	for (int i = 0; i < 6; i++) {
+		world_time(w, CK_DESTROY_TIMEOUT);
+		next_try();
+	}
+	assert_non_null(world_job(w, CK_WANT_DESTROY, 1));
+	assert_null(world_job(w, CK_WANT_DESTROY, 2));
 	world_destroyed(w, 0, HOW_OK);
 	assert_int_equal(state_of(A), CK_STATE_GONE);
 }
@@ -1536,6 +1753,57 @@ static void k22_sandbox_in_use_is_left_alone(void **state)
 	world_listed_entry(w, 0, HOW_FRESH);
 	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
 	assert_int_equal(ck_counter_sum(ck_machine_counters(w->m)->in_use), 1);
+}
+
+/* the host answers the oldest question for a list of one entry with @o */
+static void list_for_entry_shows(const struct ck_object *o)
+{
+	struct job job = *world_job(w, CK_WANT_LIST, 0);
+	job_remove(w, world_job(w, CK_WANT_LIST, 0));
+	snapshot(w, &job);
+	feed(w);
+	ck_machine_listed_entry(w->m, job.row, job.begun_seq, true, o, 1);
+	oracle_listed_entry(w, &job, true);
+	fed(w);
+}
+
+/* what the host lists of it, or beside it, while containers of the cache are being made in it */
+static void k22_what_is_listed_is_told_apart_by_its_name(void **state)
+{
+	static const struct {
+		const char *name, *sandbox;
+		enum ck_kind kind;
+		unsigned attempt;
+		bool used;
+	} listed[] = {
+		{ "main", "s1", CK_CONTAINER, 0, false },
+		{ "main", "s1", CK_CONTAINER, 1, true },
+		{ "other", "s1", CK_CONTAINER, 0, true },
+		{ NULL, "s1", CK_CONTAINER, 0, true },
+		{ "other", "s2", CK_CONTAINER, 0, false },
+		{ "other", NULL, CK_CONTAINER, 0, false },
+		{ "other", "s1", CK_SANDBOX, 0, false },
+	};
+	(void)state;
+	for (size_t i = 0; i < CK_COUNT(listed); i++) {
+		const struct ck_object o = { .kind = listed[i].kind,
+					     .id = "theirs",
+					     .sandbox_id = listed[i].sandbox,
+					     .container_name = listed[i].name,
+					     .attempt = listed[i].attempt,
+					     .condition = CK_CONDITION_READY };
+		struct request theirs = attempt(container_in(A), 1);
+		made_and_kept(A, sandbox);
+		world_evict(w, 0, false);
+		begin(B, container_in(A), 240 * S); /* after the question */
+		if (listed[i].used)
+			world_external(w, C, &theirs, CK_CONDITION_READY, false);
+		list_for_entry_shows(&o);
+		assert_int_equal(state_of(A),
+				 listed[i].used ? CK_STATE_COMMITTED : CK_STATE_EVICTING);
+		assert_int_equal(teardown(state), 0);
+		assert_int_equal(setup(state), 0);
+	}
 }
 
 static void k22_running_container_is_left_alone(void **state)
@@ -1733,6 +2001,32 @@ static void k22_a_destroy_under_way_is_told_once(void **state)
 	assert_int_equal(state_of(A), CK_STATE_GONE);
 }
 
+/* two destroys are under way, and each is followed by a container that is handed over */
+static void k20_a_stop_that_is_being_told_is_not_told_again(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_evict(w, 0, false);
+	world_listed_entry(w, 0, HOW_OK);
+	world_time(w, CK_DESTROY_TIMEOUT);
+	next_try();
+	assert_non_null(world_job(w, CK_WANT_DESTROY, 1));
+	made_and_handed(B, container_in(A));
+	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+	world_destroyed(w, 0, HOW_OK);
+	assert_true(asked(CK_WANT_STOP));
+	begin(C, attempt(container_in(A), 1), 10 * S);
+	world_finish(w, C, true);
+	world_hooked(w, 1, true);
+	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+	world_destroyed(w, 0, HOW_OK);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	assert_true(asked(CK_WANT_STOP));
+	assert_null(world_job(w, CK_WANT_STOP, 1));
+	hooks_agree();
+	assert_int_equal(state_of(A), CK_STATE_GONE);
+}
+
 static void k22_plugins_hear_of_the_sandbox_before_its_container(void **state)
 {
 	(void)state;
@@ -1923,6 +2217,38 @@ static void k24_list_older_than_a_removal_finds_no_lost_creation(void **state)
 	assert_int_equal(state_of(B), CK_STATE_UNKNOWN);
 }
 
+/* what it shows dead may be what was removed, so it does not show that its sandbox is used */
+static void k24_list_older_than_a_removal_saves_no_sandbox_by_what_is_dead(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	made_and_handed(C, of_pod(sandbox, 1));
+	world_external(w, B, (struct request[]){ container_in(A) }, CK_CONDITION_DEAD, false);
+	world_view_open(w, 0, CK_CONTAINER);
+	world_forget(w, C);
+	world_view_close(w, 0, HOW_OK);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	list_passes(CK_CONTAINER);
+	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+}
+
+/* lists show it before its creator tells its id */
+static void k24_what_is_being_made_is_hidden_by_the_id_that_was_listed_last(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	w->creations[0].reserved = true; /* the runtime has somebody else's of this name */
+	world_external(w, B, &sandbox, CK_CONDITION_READY, false);
+	list_passes(CK_SANDBOX);
+	list_passes(CK_SANDBOX);
+	assert_string_equal(world_entry(w, A)->seen, world_object(w, B)->id);
+	world_condition(w, B, CK_CONDITION_ABSENT);
+	w->creations[0].reserved = false;
+	world_finish(w, A, false);
+	list_passes(CK_SANDBOX);
+	assert_string_equal(world_entry(w, A)->seen, world_object(w, A)->id);
+}
+
 static void k25_restart_takes_up_each_state(void **state)
 {
 	(void)state;
@@ -2065,6 +2391,38 @@ static void k22_what_is_in_use_is_told_when_there_is_memory(void **state)
 	assert_true(flag(A, CK_ENTRY_TOLD));
 }
 
+static void k22_what_was_in_use_is_told_although_it_has_ended(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_external(w, B, (struct request[]){ container_in(A) }, CK_CONDITION_RUNNING, false);
+	list_passes(CK_CONTAINER);
+	world_condition(w, A, CK_CONDITION_DEAD);
+	world_seen(w, A);
+	assert_int_equal(state_of(A), CK_STATE_ENDED);
+	world_no_memory(w);
+	world_time(w, CK_GAP);
+	assert_true(asked(CK_WANT_RUN));
+	hooks_agree();
+	assert_true(flag(A, CK_ENTRY_TOLD));
+}
+
+/* it is committed, its plugins are to be told, and then it is found in use, all in one round */
+static void k22_what_is_used_in_the_round_of_its_commit_is_told_once(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	world_finish(w, A, false);
+	world_external(w, B, (struct request[]){ container_in(A) }, CK_CONDITION_RUNNING, false);
+	w->more = true;
+	world_finish(w, A, true);
+	list_passes(CK_CONTAINER);
+	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+	round_ends();
+	assert_true(asked(CK_WANT_RUN));
+	assert_null(world_job(w, CK_WANT_RUN, 1));
+}
+
 static void k25_undelivered_container_is_kept_again(void **state)
 {
 	(void)state;
@@ -2100,6 +2458,24 @@ static void k25_undelivered_container_of_a_dead_sandbox_is_evicted(void **state)
 	assert_int_equal(state_of(D), CK_STATE_ENDED); /* somebody may have run it */
 	let_evict();
 	assert_int_equal(state_of(B), CK_STATE_GONE);
+}
+
+/* it was undelivered at the restart, and then a caller got it whose answer is not known yet */
+static void k25_what_somebody_may_have_got_since_stays(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_handed(B, container_in(A));
+	world_condition(w, B, CK_CONDITION_UNKNOWN);
+	world_crash(w, 0);
+	lists_come_in();
+	assert_int_equal(begin(C, container_in(A), 10 * S), CK_HAND_BACK);
+	world_condition(w, B, CK_CONDITION_READY);
+	list_passes(CK_CONTAINER);
+	assert_int_equal(state_of(B), CK_STATE_COMMITTED);
+	world_stopping(w, A);
+	list_passes(CK_CONTAINER);
+	assert_int_equal(state_of(B), CK_STATE_ENDED);
 }
 
 /* an earlier list, which still shows it as created, comes in later */
@@ -2158,6 +2534,52 @@ static void k26_the_id_in_the_row_wins(void **state)
 	assert_string_equal(w->callers[C].id, "s1");
 }
 
+static void k26_one_that_is_found_during_the_hooks_is_waited_for(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	world_finish(w, A, true);
+	assert_int_equal(state_of(A), CK_STATE_COMMITTING);
+	twin_is_listed(B);
+	hooks_agree();
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	let_evict();
+	assert_int_equal(outcome(A), CK_HAND_BACK);
+}
+
+static void k26_one_that_is_found_during_the_question_is_waited_for(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	begin(C, sandbox, 240 * S);
+	assert_true(asked(CK_WANT_INSPECT));
+	twin_is_listed(B);
+	world_inspected(w, 0, true);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	assert_int_equal(outcome(C), CK_WAIT);
+	let_evict();
+	assert_int_equal(outcome(C), CK_HAND_BACK);
+}
+
+/* its maker reports the one that was chosen, and its caller waits until the other one is gone */
+static void k26_the_maker_of_a_lost_creation_waits_for_its_twin(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 0);
+	w->creations[0].reserved = true; /* the runtime has somebody else's of this name */
+	world_external(w, B, &sandbox, CK_CONDITION_READY, false);
+	w->creations[0].reserved = false;
+	world_finish(w, A, false);
+	world_time(w, CK_CREATE_DEADLINE);
+	world_time(w, 250 * MS);
+	world_listed_entry(w, 0, HOW_FRESH);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	assert_int_equal(state_of(B), CK_STATE_EVICTING);
+	assert_int_equal(world_finish(w, A, true), CK_WAIT);
+	let_evict();
+	assert_int_equal(outcome(A), CK_HAND_BACK);
+}
+
 /* what an earlier try has left is the runtime's to show, and the kubelet's to remove */
 static void k26_a_dead_one_is_no_candidate(void **state)
 {
@@ -2167,6 +2589,27 @@ static void k26_a_dead_one_is_no_candidate(void **state)
 	list_passes(CK_SANDBOX);
 	assert_null(world_entry(w, B));
 	assert_int_equal(state_of(A), CK_STATE_KEPT);
+}
+
+static void k26_two_sandboxes_of_one_uid_are_counted(void **state)
+{
+	struct ck_object o[] = {
+		{ .kind = CK_SANDBOX, .id = "s1", .condition = CK_CONDITION_READY },
+		{ .kind = CK_SANDBOX, .id = "s2", .condition = CK_CONDITION_READY },
+	};
+	const uint64_t *counted = ck_machine_counters(w->m)->duplicates;
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_handed(B, of_pod(sandbox, 1));
+	ck_machine_listed(w->m, CK_SANDBOX, UINT64_MAX, true, o, CK_COUNT(o));
+	assert_int_equal(ck_counter_sum(counted), 0); /* the runtime does not say the uids */
+	o[0].pod_uid = "uid0";
+	o[1].pod_uid = "uid1";
+	ck_machine_listed(w->m, CK_SANDBOX, UINT64_MAX, true, o, CK_COUNT(o));
+	assert_int_equal(ck_counter_sum(counted), 0);
+	o[1].pod_uid = "uid0"; /* whatever was requested */
+	ck_machine_listed(w->m, CK_SANDBOX, UINT64_MAX, true, o, CK_COUNT(o));
+	assert_int_equal(ck_counter_sum(counted), 1);
 }
 
 static void k27_what_has_no_row_is_shown_and_never_served(void **state)
@@ -2183,15 +2626,6 @@ static void k27_what_has_no_row_is_shown_and_never_served(void **state)
 }
 
 /* ---- starts (K34) ---------------------------------------------------------------------------- */
-
-/* a container whose start is under way */
-static void start_begun(void)
-{
-	made_and_handed(A, sandbox);
-	made_and_handed(B, container_in(A));
-	assert_int_equal(world_start_begin(w, B), 0);
-	assert_int_equal(w->db[world_entry(w, B)->row.id].row.start, CK_START_CALLED);
-}
 
 static void k34_another_attempt_waits_for_a_start_and_finds_it_running(void **state)
 {
@@ -2322,6 +2756,76 @@ static void k34_a_sandbox_that_stops_ends_a_start(void **state)
 	assert_int_equal(world_entry(w, B)->row.start, CK_START_NONE);
 	world_start_end(w, B, CK_START_OPEN); /* says nothing any more */
 	assert_int_equal(ck_counter_sum(ck_machine_counters(w->m)->starts_lost), 0);
+}
+
+/* nobody knows how the start ended, and in the same round that does not matter any more */
+static void k34_an_answer_about_a_start_that_is_over_changes_nothing(void **state)
+{
+	(void)state;
+	start_begun();
+	w->more = true;
+	world_start_end(w, B, CK_START_OPEN);
+	world_stopping(w, A);
+	round_ends();
+	world_inspected(w, 0, true);
+	assert_int_equal(state_of(B), CK_STATE_ENDED);
+	assert_int_equal(world_entry(w, B)->row.start, CK_START_NONE);
+}
+
+static void k34_what_has_ended_or_runs_is_not_started(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_handed(B, container_in(A));
+	world_condition(w, B, CK_CONDITION_RUNNING);
+	world_seen(w, B);
+	assert_int_equal(world_start_begin(w, B), -CK_ENOTFOUND);
+	world_stopping(w, A);
+	assert_int_equal(state_of(B), CK_STATE_ENDED);
+	assert_int_equal(world_start_begin(w, B), -CK_ENOTFOUND);
+}
+
+/* sandbox A and container B were committed in a life without plugins, and its start was lost */
+static void start_lost_before_there_were_plugins(bool can_inspect)
+{
+	struct world_config config = world_config();
+	config.rules.hooks = false;
+	config.rules.can_inspect = can_inspect;
+	start_with(&config);
+	start_begun();
+	w->config.rules.hooks = true;
+	world_crash(w, 0);
+	lists_come_in();
+	assert_int_equal(world_entry(w, B)->row.start, CK_START_LOST);
+	/* for plugins it is like what is found in use: they hear of it after its commit */
+	w->shadows[world_entry(w, B)->row.id].found_used = true;
+}
+
+static void k34_plugins_hear_of_it_while_its_status_is_asked_for(void **state)
+{
+	(void)state;
+	start_lost_before_there_were_plugins(true);
+	assert_true(asked(CK_WANT_INSPECT));
+	world_time(w, CK_DESTROY_TIMEOUT);
+	assert_non_null(world_job(w, CK_WANT_INSPECT, 1));
+	assert_true(asked(CK_WANT_RUN));
+}
+
+static void k34_plugins_hear_of_it_while_nobody_can_be_asked(void **state)
+{
+	(void)state;
+	start_lost_before_there_were_plugins(false);
+	world_time(w, CK_LOST_GRACE);
+	assert_int_equal(world_entry(w, B)->row.start, CK_START_NONE);
+	assert_true(asked(CK_WANT_RUN));
+	assert_int_equal(world_start_begin(w, B), 0);
+	world_start_end(w, B, CK_START_OPEN);
+	world_no_memory(w);
+	world_time(w, CK_GAP);
+	assert_true(asked(CK_WANT_RUN));
+	assert_int_equal(world_entry(w, B)->row.start, CK_START_LOST);
+	world_time(w, CK_LOST_GRACE - CK_GAP);
+	assert_int_equal(world_entry(w, B)->row.start, CK_START_NONE);
 }
 
 /* ---- time and store (K28 to K33) ------------------------------------------------------------- */
@@ -2528,6 +3032,43 @@ static void k32_what_took_the_place_of_an_old_row_is_left_alone(void **state)
 	world_disk(w, false);
 }
 
+/* what was forgotten stays in memory until its row is deleted */
+static void k32_answers_about_what_was_forgotten_change_nothing(void **state)
+{
+	char text[64];
+	(void)state;
+	start_begun();
+	world_start_end(w, B, CK_START_OPEN);
+	assert_true(asked(CK_WANT_INSPECT));
+	const uint64_t row = world_entry(w, B)->row.id;
+	world_disk(w, true);
+	world_forget(w, B);
+	assert_non_null(ck_machine_entry(w->m, row));
+	world_inspected(w, 0, true);
+	assert_int_equal(ck_machine_evict(w->m, row, false, text, sizeof(text)), -CK_ENOTFOUND);
+	world_disk(w, false);
+	assert_null(ck_machine_entry(w->m, row));
+}
+
+static void k32_a_stop_of_what_was_forgotten_is_not_followed_by_a_destroy(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 10 * S);
+	world_finish(w, A, true);
+	world_hooked(w, 0, false);
+	world_listed_entry(w, 0, HOW_OK);
+	assert_true(asked(CK_WANT_STOP));
+	begin(B, container_in(A), 10 * S);
+	world_finish(w, B, true);
+	world_hooked(w, 1, true); /* B is handed over, so A is in use */
+	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+	world_disk(w, true);
+	world_forget(w, A);
+	hooks_agree();
+	assert_false(asked(CK_WANT_DESTROY));
+	world_disk(w, false);
+}
+
 static void k33_new_database_is_written_from_memory(void **state)
 {
 	(void)state;
@@ -2661,6 +3202,7 @@ int main(void)
 		TEST(k02_result_nobody_waits_for_is_kept),
 		TEST(k02_offer_commits_a_sandbox_but_no_container),
 		TEST(k02_a_crowd_of_sandboxes_is_offered_little_by_little),
+		TEST(k02_what_is_offered_later_than_it_lives_expires),
 		TEST(k02_what_was_not_offered_yet_is_offered_by_the_next_life),
 		TEST(k02_turn_past_its_deadline_creates_nothing),
 		TEST(k03_waiter_takes_what_its_creator_is_too_late_for),
@@ -2681,10 +3223,16 @@ int main(void)
 		TEST(k07_without_hooks_too_a_start_delivers_what_was_handed_over),
 		TEST(k07_start_of_what_nobody_was_told_changes_nothing),
 		TEST(k07_start_revives_nothing_that_was_given_up),
+		TEST(k07_what_is_being_removed_is_not_taken_back),
+		TEST(k07_without_memory_for_plugins_the_result_is_kept),
 		TEST(k08_lost_creation_is_asked_after_and_found),
 		TEST(k08_questions_come_slower_and_slower),
 		TEST(k08_own_deadline_makes_it_lost_and_its_maker_may_still_tell),
 		TEST(k08_found_dead_is_evicted),
+		TEST(k08_listed_dead_while_it_is_made_is_evicted),
+		TEST(k08_what_is_given_up_is_found_in_whatever_condition_it_is),
+		TEST(k08_what_has_another_name_is_not_what_was_lost),
+		TEST(k08_a_caller_that_comes_when_the_question_is_due_asks_no_second_one),
 		TEST(k08_found_dead_while_its_maker_works_is_made_by_the_next),
 		TEST(k08_found_while_its_maker_works_and_evicted_is_made_by_the_next),
 		TEST(k08_what_is_made_after_a_resend_is_made_for_the_first_time),
@@ -2718,6 +3266,7 @@ int main(void)
 		TEST(k12_other_labels_get_the_same),
 		TEST(k12_other_labels_evict_if_the_host_says_so),
 		TEST(k13_bump_during_the_hooks_is_undone_in_order),
+		TEST(k13_plugins_that_could_not_be_told_hear_of_no_end),
 		TEST(k14_newest_successor_wins),
 		TEST(k14_successor_hears_what_it_waited_for),
 		TEST(k15_requests_and_their_times_are_on_disk),
@@ -2729,6 +3278,7 @@ int main(void)
 		TEST(k16_stop_of_a_lost_creation_holds_when_it_is_found),
 		TEST(k16_stop_of_an_evicted_sandbox_holds),
 		TEST(k16_removal_waits_until_creates_have_ended),
+		TEST(k16_removal_of_a_sandbox_nobody_knows_waits_for_creates_too),
 		TEST(k16_forgetting_a_sandbox_forgets_its_containers),
 		TEST(k17_only_a_confirmed_destroy_ends_an_eviction),
 		TEST(k17_admin_can_release_it),
@@ -2736,6 +3286,7 @@ int main(void)
 		TEST(k17_destroyed_one_cannot_be_released),
 		TEST(k18_back_off_doubles_to_a_minute_over_restarts),
 		TEST(k18_no_answer_is_a_failure),
+		TEST(k18_two_destroys_without_an_answer_are_enough),
 		TEST(k18_eight_at_once_and_a_new_reason_hurries),
 		TEST(k18_containers_go_before_their_sandbox),
 		TEST(k19_failing_destroy_delays_no_other),
@@ -2743,6 +3294,7 @@ int main(void)
 		TEST(k21_evicted_id_stays_hidden_for_older_lists),
 		TEST(k21_open_view_keeps_the_tombstone),
 		TEST(k22_sandbox_in_use_is_left_alone),
+		TEST(k22_what_is_listed_is_told_apart_by_its_name),
 		TEST(k22_running_container_is_left_alone),
 		TEST(k22_creation_found_running_is_not_destroyed),
 		TEST(k22_what_was_taken_meanwhile_is_shown_before_anything_is_served),
@@ -2753,6 +3305,7 @@ int main(void)
 		TEST(k22_what_is_handed_over_saves_its_sandbox),
 		TEST(k22_a_destroy_under_way_still_counts),
 		TEST(k22_a_destroy_under_way_is_told_once),
+		TEST(k20_a_stop_that_is_being_told_is_not_told_again),
 		TEST(k22_plugins_hear_of_the_sandbox_before_its_container),
 		TEST(k22_a_twin_in_use_does_not_take_the_key),
 		TEST(k22_what_was_taken_has_ended_when_its_sandbox_is_dead),
@@ -2764,6 +3317,8 @@ int main(void)
 		TEST(k24_nothing_is_served_before_the_first_list),
 		TEST(k24_list_older_than_a_removal_brings_nothing_back),
 		TEST(k24_list_older_than_a_removal_finds_no_lost_creation),
+		TEST(k24_list_older_than_a_removal_saves_no_sandbox_by_what_is_dead),
+		TEST(k24_what_is_being_made_is_hidden_by_the_id_that_was_listed_last),
 		TEST(k25_restart_takes_up_each_state),
 		TEST(k25_search_for_what_is_evicted_goes_on),
 		TEST(k22_what_is_taken_during_the_hooks_is_not_destroyed),
@@ -2772,13 +3327,20 @@ int main(void)
 		TEST(k15_last_interest_is_on_disk),
 		TEST(h04_absent_plugin_does_not_hear_of_what_is_in_use),
 		TEST(k22_what_is_in_use_is_told_when_there_is_memory),
+		TEST(k22_what_was_in_use_is_told_although_it_has_ended),
+		TEST(k22_what_is_used_in_the_round_of_its_commit_is_told_once),
 		TEST(k25_undelivered_container_is_kept_again),
 		TEST(k25_undelivered_container_of_a_dead_sandbox_is_evicted),
+		TEST(k25_what_somebody_may_have_got_since_stays),
 		TEST(k22_what_ran_in_a_dead_sandbox_was_delivered),
 		TEST(k25_reboot_evicts_what_is_left_over),
 		TEST(k25_time_of_a_row_that_lies_ahead_is_now),
 		TEST(k26_the_id_in_the_row_wins),
+		TEST(k26_one_that_is_found_during_the_hooks_is_waited_for),
+		TEST(k26_one_that_is_found_during_the_question_is_waited_for),
+		TEST(k26_the_maker_of_a_lost_creation_waits_for_its_twin),
 		TEST(k26_a_dead_one_is_no_candidate),
+		TEST(k26_two_sandboxes_of_one_uid_are_counted),
 		TEST(k27_what_has_no_row_is_shown_and_never_served),
 		TEST(k34_another_attempt_waits_for_a_start_and_finds_it_running),
 		TEST(k34_a_caller_that_waits_too_long_hears_of_the_start),
@@ -2790,6 +3352,10 @@ int main(void)
 		TEST(k34_a_start_goes_on_over_a_restart),
 		TEST(k34_a_second_start_that_is_refused_decides_nothing),
 		TEST(k34_a_sandbox_that_stops_ends_a_start),
+		TEST(k34_an_answer_about_a_start_that_is_over_changes_nothing),
+		TEST(k34_what_has_ended_or_runs_is_not_started),
+		TEST(k34_plugins_hear_of_it_while_its_status_is_asked_for),
+		TEST(k34_plugins_hear_of_it_while_nobody_can_be_asked),
 		TEST(k28_timers_are_exact),
 		TEST(k29_effects_come_after_the_write),
 		TEST(k30_memory_holds_what_is_there_and_no_more),
@@ -2801,6 +3367,8 @@ int main(void)
 		TEST(k32_durable_result_is_handed_over_from_memory),
 		TEST(k32_unwritten_hand_over_is_repeated_after_a_crash),
 		TEST(k32_what_took_the_place_of_an_old_row_is_left_alone),
+		TEST(k32_answers_about_what_was_forgotten_change_nothing),
+		TEST(k32_a_stop_of_what_was_forgotten_is_not_followed_by_a_destroy),
 		TEST(k33_new_database_is_written_from_memory),
 		TEST(h04_required_plugin_that_is_absent_is_named),
 		TEST(answers_about_nothing_change_nothing),
