@@ -587,13 +587,16 @@ void ck_evict_inspected(struct ck_machine *m, struct ck_entry *e, enum ck_condit
 
 void ck_evict_hook_done(struct ck_machine *m, struct ck_entry *e, enum ck_hook_event event)
 {
+	if (ck_state_visible(e->row.state)) /* found in use while they were told (K22) */
+		e->in.committed.stop_told = true;
 	if (e->row.state != CK_STATE_EVICTING)
 		return;
 	if (event == CK_HOOK_REMOVE) {
 		gone(m, e);
-	} else if (e->row.phase == CK_PHASE_STOP && ck_destroying(e)) {
+	} else if (e->row.phase == CK_PHASE_STOP) {
 		phase_set(m, e, CK_PHASE_DESTROY);
-		step(m, e);
+		if (ck_destroying(e)) /* else it waits for another one (K18) */
+			step(m, e);
 	}
 }
 

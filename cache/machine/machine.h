@@ -115,7 +115,8 @@ struct ck_entry {
 			/* a start of which nobody knew how it would end was requested again */
 			bool start_resumed;
 			uint64_t start_lost; /* LOST: since then, in this life */
-			/* plugins were told that it stops, before it was found in use (K22) */
+			/* plugins were told that it stops, and not of its end, because it was
+			 * found in use (K22) */
 			bool stop_told;
 		} committed;
 		struct {

@@ -1796,6 +1796,7 @@ static void k22_what_is_listed_is_told_apart_by_its_name(void **state)
 		made_and_kept(A, sandbox);
 		world_evict(w, 0, false);
 		begin(B, container_in(A), 240 * S); /* after the question */
+		made_and_kept(D, attempt(container_in(A), 2)); /* that one's id is known */
 		if (listed[i].used)
 			world_external(w, C, &theirs, CK_CONDITION_READY, false);
 		list_for_entry_shows(&o);
@@ -2001,10 +2002,10 @@ static void k22_a_destroy_under_way_is_told_once(void **state)
 	assert_int_equal(state_of(A), CK_STATE_GONE);
 }
 
-/* two destroys are under way, and each is followed by a container that is handed over */
-static void k20_a_stop_that_is_being_told_is_not_told_again(void **state)
+/* Two destroys of sandbox A are under way, and a container is handed over in it. When the first
+ * one has ended, its stop is told, and another container is handed over. */
+static void used_twice_while_it_is_destroyed(void)
 {
-	(void)state;
 	made_and_kept(A, sandbox);
 	world_evict(w, 0, false);
 	world_listed_entry(w, 0, HOW_OK);
@@ -2019,11 +2020,45 @@ static void k20_a_stop_that_is_being_told_is_not_told_again(void **state)
 	world_finish(w, C, true);
 	world_hooked(w, 1, true);
 	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+}
+
+static void k20_a_stop_that_is_being_told_is_not_told_again(void **state)
+{
+	(void)state;
+	used_twice_while_it_is_destroyed();
 	world_destroyed(w, 0, HOW_OK);
 	assert_int_equal(state_of(A), CK_STATE_EVICTING);
 	assert_true(asked(CK_WANT_STOP));
 	assert_null(world_job(w, CK_WANT_STOP, 1));
 	hooks_agree();
+	assert_int_equal(state_of(A), CK_STATE_GONE);
+}
+
+static void k20_a_stop_that_was_told_of_what_is_used_is_not_told_again(void **state)
+{
+	(void)state;
+	used_twice_while_it_is_destroyed();
+	hooks_agree();
+	world_destroyed(w, 0, HOW_OK);
+	assert_false(asked(CK_WANT_STOP));
+	assert_true(asked(CK_WANT_REMOVE));
+	hooks_agree();
+	assert_int_equal(state_of(A), CK_STATE_GONE);
+}
+
+/* one thing of a pod is destroyed at a time (K18) */
+static void k20_a_stop_that_was_told_while_it_waits_for_another_is_not_told_again(void **state)
+{
+	(void)state;
+	used_twice_while_it_is_destroyed();
+	made_and_kept(D, container_in(-1));
+	world_evict(w, 3, false);
+	assert_true(asked(CK_WANT_INSPECT));
+	world_destroyed(w, 0, HOW_OK);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	hooks_agree();
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	let_evict();
 	assert_int_equal(state_of(A), CK_STATE_GONE);
 }
 
@@ -3306,6 +3341,8 @@ int main(void)
 		TEST(k22_a_destroy_under_way_still_counts),
 		TEST(k22_a_destroy_under_way_is_told_once),
 		TEST(k20_a_stop_that_is_being_told_is_not_told_again),
+		TEST(k20_a_stop_that_was_told_of_what_is_used_is_not_told_again),
+		TEST(k20_a_stop_that_was_told_while_it_waits_for_another_is_not_told_again),
 		TEST(k22_plugins_hear_of_the_sandbox_before_its_container),
 		TEST(k22_a_twin_in_use_does_not_take_the_key),
 		TEST(k22_what_was_taken_has_ended_when_its_sandbox_is_dead),
