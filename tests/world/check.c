@@ -24,6 +24,7 @@ struct thing { /* that the runtime has made */
 	UT_hash_handle by_id;
 	enum ck_kind kind;
 	char id[80], sandbox_id[80], name[96];
+	char alias[80]; /* a container: what plugins know it by, if they were asked before; or "" */
 	bool dead, gone;
 	bool ends;     /* the kubelet has asked for its end, or the world has */
 	bool has;      /* the kubelet has it */
@@ -51,7 +52,7 @@ struct key { /* that the kubelet has asked for */
 
 struct begun { /* creations that are under way or have made something, by name */
 	UT_hash_handle by_name;
-	char name[96];
+	char name[96], alias[80];
 	unsigned lost; /* w.lost when it began */
 	uint64_t at;
 	bool making, straight;
@@ -196,6 +197,7 @@ static void begins(const char *name)
 	b->straight = w.straight;
 	b->making = true;
 	b->left = 0;
+	b->alias[0] = '\0';
 	b->given_up = b->slept = b->unwritten = false;
 }
 
@@ -226,6 +228,7 @@ static void made(enum ck_kind kind, const char *id, const char *name, const char
 	t->unwritten = b->unwritten;
 	t->straight = b->straight;
 	t->at = kernel.now;
+	memcpy(t->alias, b->alias, sizeof(t->alias));
 	t->kind = kind;
 	snprintf(t->id, sizeof(t->id), "%s", id);
 	snprintf(t->name, sizeof(t->name), "%s", name);
@@ -342,10 +345,41 @@ bool check_may_lack(const char *id)
 	return t && t->left && !t->in_list;
 }
 
-bool check_was_straight(const char *id)
+/* ---- what plugins know it by ----------------------------------------------------------------- */
+
+void check_alias(const char *name, const char *alias)
+{
+	struct begun *b = begun_of(name);
+	snprintf(b->alias, sizeof(b->alias), "%s", alias);
+}
+
+const char *check_plugin_id(const char *id)
 {
 	const struct thing *t = thing_of(id);
-	return t && t->straight;
+	return t && *t->alias ? t->alias : id;
+}
+
+/* the thing that plugins know by this id */
+static const struct thing *told_as(const char *id)
+{
+	const struct thing *const heads[] = { things, removed };
+	for (size_t i = 0; i < CK_COUNT(heads); i++)
+		for (const struct thing *t = heads[i]; t; t = t->by_id.next)
+			if (!strcmp(*t->alias ? t->alias : t->id, id))
+				return t;
+	return NULL;
+}
+
+bool check_lost_alias(const char *id)
+{
+	const struct thing *t = thing_of(id);
+	return t && *t->alias && t->gone;
+}
+
+bool check_may_be_untold(const char *id)
+{
+	const struct thing *t = thing_of(id);
+	return t && (t->straight || t->unwritten);
 }
 
 void check_breaks(const char *id)
@@ -465,9 +499,9 @@ static void is_wanted(enum ck_kind kind, const char *id, const char *name, bool 
 			    alive ? "nobody wants" : "has ended");
 }
 
-static bool is_there(enum ck_kind kind, const char *id)
+static bool is_there(enum ck_kind kind, const char *plugin_id)
 {
-	const struct thing *t = thing_of(id);
+	const struct thing *t = told_as(plugin_id);
 	return t && t->kind == kind && !t->gone;
 }
 

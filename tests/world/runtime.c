@@ -4,6 +4,7 @@
 #include <utlist.h>
 
 #include "src/base/error.h"
+#include "src/cri/filter.h"
 #include "src/rpc/address.h"
 #include "src/sim/sim-int.h"
 #include "tests/world/world.h"
@@ -48,10 +49,31 @@ void runtime_changes(void)
 	conf->fail_list = chance(failing);
 }
 
+/* what plugins know a container by, if they were asked before it was created; "" */
+static void read_alias(const struct ck_sim_object *container, char to[80])
+{
+	struct ck_wire config = ck_wire_begin(container->config.p, container->config.len);
+	struct ck_wire_field pair, key, value;
+	to[0] = '\0';
+	while (ck_wire_next(&config, &pair, NULL) == 1) {
+		struct ck_wire in = ck_wire_begin(pair.data, pair.len);
+		if (pair.number == CRI_ContainerConfig_annotations &&
+		    ck_wire_next(&in, &key, NULL) == 1 && ck_wire_next(&in, &value, NULL) == 1 &&
+		    key.len == strlen(CK_ALIAS_ANNOTATION) &&
+		    !memcmp(key.data, CK_ALIAS_ANNOTATION, key.len))
+			snprintf(to, 80, "%.*s", (int)value.len, (const char *)value.data);
+	}
+}
+
 void __wrap_ck_sim_log(struct ck_sim *sim, const char *verb, const struct ck_sim_object *object)
 {
+	char alias[80];
 	trace("runtime %s %s %.8s", verb, object->name, object->id);
 	check_runtime(verb, object->kind, object->id, object->name, object->sandbox_id);
+	if (object->kind == CK_CONTAINER && !strcmp(verb, "begin")) {
+		read_alias(object, alias);
+		check_alias(object->name, alias);
+	}
 	runtime_changes();
 	__real_ck_sim_log(sim, verb, object);
 }

@@ -186,7 +186,8 @@ void kubelet_close(void);
 bool plugins_turn(void);
 void plugins_trouble(void); /* one of them */
 void plugins_die(void);     /* they come back by themselves */
-void plugins_check(bool (*exists)(enum ck_kind kind, const char *id)); /* in the end */
+/* in the end. @exists: by the id that plugins know */
+void plugins_check(bool (*exists)(enum ck_kind kind, const char *plugin_id));
 void plugins_close(void);
 
 /* ---- check.c --------------------------------------------------------------------------------- */
@@ -208,10 +209,16 @@ void check_left(const char *name);   /* the caller of its creation has gone */
 void check_in_list(const char *id);  /* of the runtime */
 /* may a runtime that lists partly not list it yet? */
 bool check_may_lack(const char *id);
-bool check_was_straight(const char *id); /* crikeepd had no part in it */
 void check_daemon_ends(bool writes);     /* false: what it knew may not be written (K32) */
 bool check_may_run_twice(const char *id); /* another attempt of this container may run as well */
 void check_breaks(const char *id);   /* the world itself ends it */
+/* plugins know what is being made with this name by an id of crikeepd's */
+void check_alias(const char *name, const char *alias);
+const char *check_plugin_id(const char *id); /* what plugins know it by */
+/* it is gone, and its alias with it: plugins are told of its end by the runtime's id */
+bool check_lost_alias(const char *id);
+/* crikeepd had no part in it, or forgot it: it may be found when plugins had their lists (K27) */
+bool check_may_be_untold(const char *id);
 /* a whole list of this kind that began at @began */
 void check_listed(enum ck_kind kind, const struct ck_object *all, size_t n, uint64_t began);
 void check_unknown(const char *id); /* NOT_FOUND, says the answer to StartContainer */
