@@ -39,6 +39,7 @@ struct thing { /* that the runtime has made */
 	bool straight; /* made while the kubelet went straight to the runtime */
 	bool unwritten; /* crikeepd ended, and may not have written what it knew of it (K32) */
 	unsigned lost; /* w.lost when it began */
+	uint64_t began;
 	uint64_t at;   /* it was made */
 	uint64_t used; /* since when it must be listed; 0: it need not be */
 };
@@ -227,6 +228,7 @@ static void made(enum ck_kind kind, const char *id, const char *name, const char
 	t->slept = b->slept;
 	t->unwritten = b->unwritten;
 	t->straight = b->straight;
+	t->began = b->at;
 	t->at = kernel.now;
 	memcpy(t->alias, b->alias, sizeof(t->alias));
 	t->kind = kind;
@@ -368,6 +370,12 @@ static const struct thing *told_as(const char *id)
 			if (!strcmp(*t->alias ? t->alias : t->id, id))
 				return t;
 	return NULL;
+}
+
+bool check_began_by(const char *plugin_id, uint64_t at)
+{
+	const struct thing *t = told_as(plugin_id);
+	return t && t->began <= at;
 }
 
 bool check_lost_alias(const char *id)

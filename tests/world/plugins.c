@@ -5,7 +5,7 @@
  *
  *	an object comes in the first list or by its creation, never both and never twice
  *	nothing is told of what the connection does not know; only the end of what an earlier
- *	connection of the same name knew
+ *	connection of the same name knew, or was about to be told when crikeepd ended (H3)
  *	an end comes once, Stop before Remove, and nothing after Remove
  *	in the end a connection knows everything there is; of all else that it was told of the
  *	beginning, it was told the end
@@ -36,6 +36,8 @@ static struct guest {
 	struct plugin *plugin; /* NULL: it is not connected */
 	uint64_t pause;        /* it does nothing before */
 	uint64_t slow;         /* so long it needs for what it reads */
+	uint64_t left;         /* when its last connection ended */
+	uint64_t chosen;       /* the same, of those to an earlier life of crikeepd */
 	size_t heard, items;   /* so many were looked at */
 	struct known *known;
 	struct ck_loop_timer *timer;
@@ -86,11 +88,17 @@ static bool is_end(int call)
 	       call == CK_NRI_STOP_CONTAINER || call == CK_NRI_REMOVE_CONTAINER;
 }
 
+/* This connection does not know it, but one to an earlier life of crikeepd may have been chosen. */
+static bool may_end(const struct guest *g, const struct known *k, const char *id)
+{
+	return k || check_began_by(id, g->chosen) || check_lost_alias(id);
+}
+
 static void goes_on(struct guest *g, int call, const char *id)
 {
 	struct known *k = known_of(g, id);
 	bool remove = call == CK_NRI_REMOVE_POD_SANDBOX || call == CK_NRI_REMOVE_CONTAINER;
-	if (!(k && k->here) && !(is_end(call) && (k || check_lost_alias(id))))
+	if (!(k && k->here) && !(is_end(call) && may_end(g, k, id)))
 		world_wrong("plugin %s is told %d of %.8s, which it does not know", g->name, call,
 			    id);
 	else if (k && k->removed)
@@ -138,6 +146,7 @@ static void leaves(struct guest *g, const char *how)
 	for (struct known *k = g->known; k; k = k->by_id.next)
 		k->here = k->stopped = k->removed = false;
 	plugin_free(CK_TAKE(g->plugin));
+	g->left = kernel.now;
 }
 
 static void dials(struct guest *g)
@@ -203,6 +212,12 @@ void plugins_die(void)
 {
 	for (size_t i = 0; i < CK_COUNT(guests); i++)
 		leaves(&guests[i], "is killed");
+}
+
+void plugins_daemon_ends(void)
+{
+	for (size_t i = 0; i < CK_COUNT(guests); i++)
+		guests[i].chosen = guests[i].plugin ? kernel.now : guests[i].left;
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

@@ -529,6 +529,7 @@ static void live(void)
 	script.down = true;
 	w.excused = w.excused || kernel.now < script.disk_bad;
 	check_daemon_ends(kernel.now >= script.disk_bad);
+	plugins_daemon_ends();
 	if (kernel.dead) {
 		w.kills++;
 		kernel_bury();

@@ -186,6 +186,7 @@ void kubelet_close(void);
 bool plugins_turn(void);
 void plugins_trouble(void); /* one of them */
 void plugins_die(void);     /* they come back by themselves */
+void plugins_daemon_ends(void);
 /* in the end. @exists: by the id that plugins know */
 void plugins_check(bool (*exists)(enum ck_kind kind, const char *plugin_id));
 void plugins_close(void);
@@ -215,6 +216,7 @@ void check_breaks(const char *id);   /* the world itself ends it */
 /* plugins know what is being made with this name by an id of crikeepd's */
 void check_alias(const char *name, const char *alias);
 const char *check_plugin_id(const char *id); /* what plugins know it by */
+bool check_began_by(const char *plugin_id, uint64_t at); /* it had begun then */
 /* it is gone, and its alias with it: plugins are told of its end by the runtime's id */
 bool check_lost_alias(const char *id);
 /* crikeepd had no part in it, or forgot it: it may be found when plugins had their lists (K27) */
