@@ -101,8 +101,9 @@ static void save_sandbox(struct ck_machine *m, struct ck_entry *e)
 void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 {
 	bool awaited = is_taken_by_any(m, e);
-	/* a duplicate was found while the hooks ran (K26); or nobody waits: see ck_take_back() */
-	if (ck_duplicate_pending(e) ||
+	/* a duplicate was found while the hooks ran (K26), or somebody began to remove it (K5); or
+	 * nobody waits: see ck_take_back() */
+	if (ck_duplicate_pending(e) || ck_being_removed(m, e) ||
 	    (!awaited && !offered && e->row.key->kind == CK_CONTAINER)) {
 		keep(m, e);
 		return;

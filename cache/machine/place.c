@@ -113,7 +113,7 @@ static void place_at_committed(struct ck_machine *m, struct ck_mturn *t, struct 
 /* KEPT, and it is the request: the host is asked whether the result is alive (K6) */
 static void claim(struct ck_machine *m, struct ck_entry *e)
 {
-	if (ck_duplicate_pending(e))
+	if (ck_duplicate_pending(e) || ck_being_removed(m, e))
 		return;
 	if (!m->rules.can_inspect) {
 		ck_commit(m, e);

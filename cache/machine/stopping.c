@@ -83,7 +83,9 @@ int ck_machine_stopping(struct ck_machine *m, const char *sandbox_id)
 int ck_machine_forget(struct ck_machine *m, enum ck_kind kind, const char *id)
 {
 	struct ck_entry *e = ck_machine_object(m, kind, id);
-	bool known = e && ck_state_visible(e->row.state);
+	bool visible = e && ck_state_visible(e->row.state);
+	/* its id came from the runtime or from a plugin that is just being told */
+	bool hidden = e && (e->row.state == CK_STATE_KEPT || e->row.state == CK_STATE_COMMITTING);
 	bool stopped = kind == CK_SANDBOX && ck_unknown_stop_forget(m, id);
 	ck_event_begin(m);
 	if (kind == CK_SANDBOX) {
@@ -94,10 +96,12 @@ int ck_machine_forget(struct ck_machine *m, enum ck_kind kind, const char *id)
 				ck_entry_drop(m, c);
 		}
 	}
-	if (known)
+	if (visible)
 		ck_entry_drop(m, e);
+	else if (hidden)
+		ck_evict(m, e, CK_REASON_ABSENT);
 	ck_event_end(m);
-	return known || stopped ? 0 : -CK_ENOTFOUND;
+	return visible || hidden || stopped ? 0 : -CK_ENOTFOUND;
 }
 
 int ck_machine_seen(struct ck_machine *m, enum ck_kind kind, const char *id,

@@ -300,7 +300,7 @@ void oracle_inspected(struct world *w, const struct job *job, enum ck_condition 
 			     "K6: entry %lu is dead and kept", (unsigned long)row);
 		} else if (condition == CK_CONDITION_READY && !w->plugin_absent && !job->again &&
 			   unchanged(s, e) && w->now < job->begun_at + CK_DESTROY_TIMEOUT &&
-			   !duplicate_goes(w, s)) {
+			   !duplicate_goes(w, s) && !removal_in_flight(w, s)) {
 			FOR_CALLERS (c, w)
 				MUST(w,
 				     !(takes(w, c) && c->turn.row == row && shares(c)) ||
@@ -590,6 +590,10 @@ void oracle_hooked(struct world *w, uint64_t row, enum ck_hook_event event, bool
 		MUST(w, now == CK_STATE_KEPT,
 		     "K26: hooks agreed to entry %lu, its duplicate is not gone, and it is %s", id,
 		     ck_state_name(now));
+	else if (removal_in_flight(w, s))
+		MUST(w, now == CK_STATE_KEPT,
+		     "K5: hooks agreed to entry %lu, which is being removed, and it is %s", id,
+		     ck_state_name(now));
 	else if (s->kind == CK_SANDBOX)
 		MUST(w, now == CK_STATE_COMMITTED, "K7: hooks agreed to entry %lu, which is %s", id,
 		     ck_state_name(now));
@@ -678,7 +682,14 @@ void oracle_forgotten(struct world *w, struct object *o)
 	struct shadow *s = shadow_of_object(w, o);
 	struct ck_entry *e = s ? entry_of(w, s) : NULL;
 
-	if (s)
+	if (s && (s->state == CK_STATE_KEPT || s->state == CK_STATE_COMMITTING))
+		MUST(w,
+		     !e || e->row.state == CK_STATE_GONE ||
+			     (e->row.state == CK_STATE_EVICTING &&
+			      e->row.reason == CK_REASON_ABSENT),
+		     "forget: entry %lu was removed by its id, and is %s", row_of(w, s),
+		     ck_state_name(e->row.state));
+	else if (s && s->state != CK_STATE_EVICTING)
 		MUST(w, !e || e->row.state == CK_STATE_GONE, "forget: entry %lu is still %s",
 		     row_of(w, s), ck_state_name(e->row.state));
 	if (o->kind == CK_SANDBOX)

@@ -46,6 +46,7 @@ bool object_alive(const struct object *o);
 bool destroy_in_flight(struct world *w, const struct shadow *s);
 /* or its removal, perhaps: that may have begun before its creation was found (K16) */
 bool end_in_flight(struct world *w, const struct shadow *s);
+bool removal_in_flight(struct world *w, const struct shadow *s);
 bool in_sandbox(struct world *w, const struct shadow *s, const char *id);
 struct shadow *shadow_of_object(struct world *w, const struct object *o);
 bool ours_uncommitted(struct world *w, const struct object *o);

@@ -75,11 +75,12 @@ static void same_request(struct world *w, struct caller *c, struct shadow *s, in
 	enum column col = column_of(s);
 	struct ck_entry *e = entry_of(w, s);
 	unsigned long row = row_of(w, s);
-	bool duplicate = false, twin = has_twin(w, s);
+	/* held: until a duplicate is gone (K26), or a removal has ended (K5) */
+	bool held = removal_in_flight(w, s), twin = has_twin(w, s);
 
 	FOR_SHADOWS (other, w)
-		duplicate = duplicate || (other != s && other->key == s->key &&
-					  other->state == CK_STATE_EVICTING);
+		held = held || (other != s && other->key == s->key &&
+				other->state == CK_STATE_EVICTING);
 	s->interest = w->now;
 	switch (col) {
 	case COL_CREATING:
@@ -93,11 +94,11 @@ static void same_request(struct world *w, struct caller *c, struct shadow *s, in
 			     "K1: the same request did not join entry %lu", row);
 		break;
 	case COL_KEPT:
-		if (w->config.rules.can_inspect || duplicate) {
+		if (w->config.rules.can_inspect || held) {
 			MUST(w, r == CK_WAIT && unchanged(s, e),
 			     "K6: the same request was answered %d by a kept entry", r);
 			MUST(w,
-			     duplicate || (e && (asking(e, CK_WANT_INSPECT) ||
+			     held || (e && (asking(e, CK_WANT_INSPECT) ||
 						 e->in.kept.ask_at > w->now)),
 			     "K6: nobody asks whether entry %lu lives", row);
 		} else if (w->plugin_absent && w->config.rules.hooks &&

@@ -186,6 +186,18 @@ bool destroy_in_flight(struct world *w, const struct shadow *s)
 	return false;
 }
 
+/* somebody removes it by its id, or is about to (K5) */
+bool removal_in_flight(struct world *w, const struct shadow *s)
+{
+	for (unsigned i = 0; s->id[0] && i < WORLD_LABELS; i++) {
+		const struct caller *c = &w->callers[i];
+		if (c->used && c->drain && c->removal.id && !strcmp(c->removal.id, s->id) &&
+		    (c->removal.state == CK_REMOVAL_WAITING || c->removal.outcome == CK_DRAINED))
+			return true;
+	}
+	return false;
+}
+
 bool end_in_flight(struct world *w, const struct shadow *s)
 {
 	const struct object *o = world_object_of(w, s->id);

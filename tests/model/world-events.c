@@ -67,7 +67,7 @@ int world_remove_begin(struct world *w, int label, int sandbox, uint64_t timeout
 	struct object *o = world_object(w, sandbox);
 	struct ck_error err = { 0 };
 
-	if (!o || !oracle_shown(w, o))
+	if (!o || !(oracle_shown(w, o) || ck_machine_object(w->m, o->kind, o->id)))
 		return 0;
 	if (caller(w, label))
 		world_drop(w, label);
@@ -75,11 +75,14 @@ int world_remove_begin(struct world *w, int label, int sandbox, uint64_t timeout
 	caller_begins(w, c, timeout);
 	c->drain = true;
 	c->key = o->key;
+	bool shown = oracle_shown(w, o);
 	feed(w);
 	int r = ck_machine_remove_begin(w->m, &c->removal, o->kind, o->id, timeout, &err);
 	oracle_draining(w, c, o, r);
-	if (o->kind == CK_SANDBOX)
-		o->stopping = o->stop_known = true;
+	if (o->kind == CK_SANDBOX) {
+		o->stopping = true;
+		o->stop_known = shown; /* of a hidden one, until a list shows it (K16) */
+	}
 	fed(w);
 	return r;
 }
@@ -489,9 +492,10 @@ void world_forget(struct world *w, int label)
 {
 	struct object *o = world_object(w, label);
 	struct ck_entry *e = o ? ck_machine_object(w->m, o->kind, o->id) : NULL;
-	/* the guard answers NOT_FOUND, so the call does not come this far */
-	if (!e || ck_machine_hidden(e))
+	if (!e || e->row.state == CK_STATE_GONE)
 		return;
+	/* What is hidden is removed by somebody who has its id from the runtime or a plugin, if the
+	 * host lets such a call through. */
 	object_gone(w, o);
 	feed(w);
 	ck_machine_forget(w->m, o->kind, o->id);

@@ -376,6 +376,66 @@ static void k05_committed_is_handed_back_at_once(void **state)
 	assert_int_equal(w->jobs_n, 0);
 }
 
+/* Somebody has its id from a plugin, or from the runtime itself. */
+static void k05_what_is_removed_during_the_hooks_is_not_handed_out(void **state)
+{
+	struct world_config config = world_config();
+	(void)state;
+	for (int n = 0; n < 4; n++) {
+		struct request req = n % 2 ? container_in(A) : sandbox;
+		start_with(&config);
+		if (n % 2)
+			made_and_handed(A, sandbox);
+		begin(B, req, 60 * S);
+		if (n / 2) { /* what was kept is committed for a caller that came later */
+			world_leave(w, B);
+			assert_int_equal(world_finish(w, B, true), CK_KEPT);
+			begin(C, req, 60 * S);
+			world_inspected(w, 0, true);
+		} else {
+			assert_int_equal(world_finish(w, B, true), CK_WAIT);
+			begin(C, req, 60 * S);
+		}
+		assert_int_equal(state_of(B), CK_STATE_COMMITTING);
+		world_forget(w, B);
+		hooks_agree();
+		assert_int_equal(outcome(C), CK_CREATE);
+		assert_false(asked(CK_WANT_DESTROY));
+		assert_int_equal(teardown(state), 0);
+		world_init(w, &config, NULL);
+	}
+}
+
+static void k05_what_is_being_removed_is_not_handed_out_by_its_commit(void **state)
+{
+	struct world_config config = world_config();
+	(void)state;
+	for (int n = 0; n < 6; n++) {
+		struct request req = n % 2 ? container_in(A) : sandbox;
+		bool removed = n < 4;
+		config.rules.can_inspect = n % 4 < 2;
+		start_with(&config);
+		if (n % 2)
+			made_and_handed(A, sandbox);
+		begin(B, req, 60 * S);
+		assert_int_equal(world_finish(w, B, true), CK_WAIT);
+		assert_int_equal(world_remove_begin(w, D, B, 60 * S), CK_DRAINED);
+		hooks_agree();
+		assert_int_not_equal(outcome(B), CK_HAND_BACK);
+		assert_int_equal(begin(C, req, 60 * S), CK_WAIT);
+		if (removed)
+			world_forget(w, B);
+		world_drop(w, D);
+		hooks_agree();
+		while (asked(CK_WANT_INSPECT))
+			world_inspected(w, 0, true);
+		hooks_agree();
+		assert_int_equal(outcome(C), removed ? CK_CREATE : CK_HAND_BACK);
+		assert_int_equal(teardown(state), 0);
+		world_init(w, &config, NULL);
+	}
+}
+
 static void k05_what_has_ended_or_runs_is_not(void **state)
 {
 	(void)state;
@@ -3244,6 +3304,8 @@ int main(void)
 		TEST(k03_waiter_in_its_margin_is_told_the_stage),
 		TEST(k04_failure_wakes_all_and_is_not_remembered),
 		TEST(k05_committed_is_handed_back_at_once),
+		TEST(k05_what_is_removed_during_the_hooks_is_not_handed_out),
+		TEST(k05_what_is_being_removed_is_not_handed_out_by_its_commit),
 		TEST(k05_what_has_ended_or_runs_is_not),
 		TEST(k06_kept_result_is_asked_after_first),
 		TEST(k06_dead_result_is_evicted_and_made_anew),
