@@ -288,6 +288,11 @@ void oracle_begun(struct world *w, struct caller *c, int r, bool expired)
 	if (!s || !e || (r == -CK_ECONFLICT && oracle_conflicts_beside(w, c)))
 		return;
 	enum ck_relation relation = world_compare(w, e, &c->fp);
+	if (relation == CK_RELATION_NEEDS_DIGESTS) {
+		MUST(w, r == CK_WAIT, "K2: nobody can tell whether it is the request, answered %d",
+		     r);
+		return;
+	}
 	if (s->origin == CK_ORIGIN_RUNTIME)
 		relation = CK_RELATION_SAME;    /* unknown, and the answer does not depend on it */
 	if (relation == CK_RELATION_COSMETIC) {
@@ -458,6 +463,10 @@ static void finished_well(struct world *w, struct caller *c, struct shadow *s, i
 				     (here ? r == CK_WAIT || r == CK_HAND_BACK : r == CK_KEPT),
 			     "K2, K3: entry %lu is finished and is %s, answered %d", row,
 			     ck_state_name(now), r);
+	} else if (relation == CK_RELATION_NEEDS_DIGESTS) {
+		MUST(w, now == CK_STATE_KEPT,
+		     "K2: nobody can tell whether entry %lu was requested, and it is %s", row,
+		     ck_state_name(now));
 	} else if (relation != CK_RELATION_COSMETIC) {
 		MUST(w, now == CK_STATE_EVICTING,
 		     "K11: the newest request differs from entry %lu, which is %s", row,

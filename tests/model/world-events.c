@@ -307,16 +307,27 @@ void world_hooked(struct world *w, unsigned nth, bool agree)
 	fed(w);
 }
 
-void world_no_memory(struct world *w)
+void world_no_memory(struct world *w, unsigned want)
 {
-	struct job *job = world_job(w, CK_WANT_RUN, 0);
+	struct job *job = world_job(w, want, 0), copy;
 	struct ck_entry *e = job ? ck_machine_entry(w->m, job->row) : NULL;
 	if (!e)
 		return;
+	struct shadow *s = &w->shadows[e->row.id];
+	copy = *job;
 	job_remove(w, job);
 	feed(w);
-	w->shadows[e->row.id].run--; /* nobody heard of it */
-	ck_machine_job_failed(w->m, e, CK_WANT_RUN);
+	/* nobody heard of it */
+	s->run -= want == CK_WANT_RUN;
+	s->stop -= want == CK_WANT_STOP;
+	s->removed -= want == CK_WANT_REMOVE;
+	ck_machine_job_failed(w->m, e, (enum ck_want)want);
+	if (want == CK_WANT_INSPECT)
+		oracle_inspected(w, &copy, CK_CONDITION_UNKNOWN);
+	else if (want == CK_WANT_LIST)
+		oracle_listed_entry(w, &copy, false);
+	else if (want == CK_WANT_DESTROY)
+		oracle_destroyed(w, copy.row, CK_GRPC_RESOURCE_EXHAUSTED);
 	fed(w);
 }
 

@@ -104,7 +104,8 @@ enum ck_relation world_compare(struct world *w, const struct ck_entry *e, const 
 		return CK_RELATION_SAME;
 	if (!record->form || record->key_id[0] != w->digest_key)
 		return CK_RELATION_NOT_COMPARABLE;
-	return relation((struct fp){ record->root[0], record->root[1] }, *fp);
+	enum ck_relation r = relation((struct fp){ record->root[0], record->root[1] }, *fp);
+	return w->unreadable && r != CK_RELATION_SAME ? CK_RELATION_NEEDS_DIGESTS : r;
 }
 
 static enum ck_relation op_compare(void *user, struct ck_entry *e, const struct ck_fingerprint *fp,

@@ -235,6 +235,7 @@ struct world {
 	unsigned in_round;
 	bool more; /* the round goes on */
 	bool disk_broken, plugin_absent;
+	bool unreadable; /* what requests that are not the same differ in cannot be read */
 	unsigned life, boot, jitter_count;
 	unsigned char digest_key;
 	bool list_done[CK_CONTAINER + 1]; /* a whole list has come since the start */
@@ -309,7 +310,7 @@ void world_inspected(struct world *w, unsigned nth, bool known);
 void world_listed_entry(struct world *w, unsigned nth, enum how how);
 void world_destroyed(struct world *w, unsigned nth, enum how how);
 void world_hooked(struct world *w, unsigned nth, bool agree);
-void world_no_memory(struct world *w); /* its hooks cannot be started */
+void world_no_memory(struct world *w, unsigned want); /* to start such a job */
 void world_listed(struct world *w, unsigned nth, enum how how);
 void world_view_open(struct world *w, unsigned nth, enum ck_kind kind);
 void world_view_close(struct world *w, unsigned nth, enum how how);

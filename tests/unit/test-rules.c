@@ -328,6 +328,38 @@ static void k02_turn_past_its_deadline_creates_nothing(void **state)
 	assert_int_equal(w->creations_n, 0);
 }
 
+/* a request that is another one can be told from the same one only by what is on disk */
+static void k02_kept_as_long_as_nobody_can_tell_whose_it_is(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 10 * S);
+	w->unreadable = true;
+	assert_int_equal(begin(B, changed(sandbox), 240 * S), CK_WAIT);
+	world_leave(w, A);
+	assert_int_equal(world_finish(w, A, true), CK_KEPT);
+	world_time(w, 10 * CK_RETRY_WRITE);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	assert_int_equal(outcome(B), CK_WAIT);
+	w->unreadable = false;
+	world_time(w, CK_RETRY_WRITE);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	let_evict();
+	assert_int_equal(outcome(B), CK_CREATE);
+}
+
+static void k03_margin_comes_although_nobody_can_tell_whose_it_is(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	w->unreadable = true;
+	begin(B, changed(sandbox), 1 * S);
+	world_time(w, 749 * MS);
+	assert_int_equal(outcome(B), CK_WAIT);
+	world_time(w, 1 * MS);
+	assert_int_equal(outcome(B), CK_BUSY);
+	w->unreadable = false;
+}
+
 static void k03_waiter_takes_what_its_creator_is_too_late_for(void **state)
 {
 	(void)state;
@@ -365,6 +397,19 @@ static void k04_failure_wakes_all_and_is_not_remembered(void **state)
 				 CK_GRPC_RESOURCE_EXHAUSTED);
 	}
 	assert_int_equal(begin(C, sandbox, 10 * S), CK_CREATE);
+}
+
+static void k04_failure_without_words_has_its_code(void **state)
+{
+	struct world_config config = world_config();
+	struct ck_status status = { .size = sizeof(status), .grpc = CK_GRPC_INTERNAL };
+	struct ck_shared_status *shared = ck_shared_status_new(&status);
+	(void)state;
+	begin(A, sandbox, 10 * S);
+	ck_machine_fail(w->m, &w->callers[A].turn, shared, NULL);
+	ck_shared_status_unref(shared);
+	assert_string_equal(text_of(A), "INTERNAL: the creation failed");
+	start_with(&config); /* the world has not seen it */
 }
 
 static void k05_committed_is_handed_back_at_once(void **state)
@@ -646,7 +691,7 @@ static void k07_without_memory_for_plugins_the_result_is_kept(void **state)
 	begin(C, container_in(-1), 10 * S); /* others of the pod hear nothing of it */
 	begin(D, container_in(-1), 10 * S);
 	world_finish(w, A, true);
-	world_no_memory(w);
+	world_no_memory(w, CK_WANT_RUN);
 	assert_int_equal(state_of(A), CK_STATE_KEPT);
 	assert_false(flag(A, CK_ENTRY_TOLD));
 	for (int label = A; label <= B; label++) {
@@ -1147,6 +1192,27 @@ static void k09_so_has_one_that_nobody_knows(void **state)
 	assert_int_equal(begin(D, uid, 10 * S), CK_CREATE);
 }
 
+/* of what was there before, the runtime says what it knows */
+static void k09_so_has_one_that_a_list_has_shown(void **state)
+{
+	struct request uid = container_in(A);
+	struct ck_object o = { .kind = CK_SANDBOX, .id = "s1", .pod_name = "pod0",
+			       .pod_namespace = "ns", .condition = CK_CONDITION_READY };
+	struct world_config config = world_config();
+	(void)state;
+	uid.uid = 1;
+	world_external(w, A, &sandbox, CK_CONDITION_READY, false);
+	list_passes(CK_SANDBOX);
+	assert_int_equal(begin(B, uid, 10 * S), -CK_EINVAL);
+	assert_int_equal(begin(C, container_in(A), 10 * S), CK_CREATE);
+	start_with(&config);
+	world_external(w, A, &sandbox, CK_CONDITION_READY, false);
+	ck_machine_listed(w->m, CK_SANDBOX, UINT64_MAX, true, &o, 1); /* without a uid */
+	assert_int_equal(begin(B, of_pod(container_in(A), 1), 10 * S), -CK_EINVAL);
+	assert_int_equal(begin(C, uid, 10 * S), CK_CREATE);
+	start_with(&config); /* the world knows the uid */
+}
+
 static void k09_two_pods_of_one_sandbox_before_the_first_list(void **state)
 {
 	struct request good = container_in(-1), uid = good;
@@ -1180,6 +1246,34 @@ static void k10_but_not_for_ever(void **state)
 	assert_int_equal(outcome(B), CK_WAIT);
 	world_time(w, 1 * MS);
 	assert_int_equal(outcome(B), CK_CREATE);
+}
+
+/* it was compared with something else before, and is looked at each second */
+static void k10_nor_less_because_it_is_looked_at_meanwhile(void **state)
+{
+	struct request replaced = sandbox;
+	(void)state;
+	replaced.uid = 1;
+	made_and_kept(A, replaced);
+	begin(B, sandbox, 60 * S);
+	world_time(w, 20 * S);
+	assert_int_equal(outcome(B), CK_CREATE);
+	world_leave(w, B);
+	world_finish(w, B, true);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	w->unreadable = true;
+	begin(C, changed(sandbox), 240 * S); /* is it the request of B? */
+	world_condition(w, B, CK_CONDITION_ABSENT);
+	list_passes(CK_SANDBOX);
+	world_listed_entry(w, 0, HOW_FAILED); /* A is not destroyed yet; nothing of B is left */
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	assert_int_equal(state_of(B), CK_STATE_GONE);
+	const uint64_t began = w->now;
+	while (outcome(C) == CK_WAIT && w->now < began + 60 * S)
+		world_next(w);
+	assert_int_equal(outcome(C), CK_CREATE);
+	assert_int_equal(w->now - began, 20 * S);
+	w->unreadable = false;
 }
 
 static void k10_not_after_its_own_deadline(void **state)
@@ -1361,7 +1455,7 @@ static void k13_plugins_that_could_not_be_told_hear_of_no_end(void **state)
 	world_finish(w, A, true);
 	begin(B, attempt(sandbox, 1), 240 * S);
 	assert_int_equal(world_entry(w, A)->row.phase, CK_PHASE_HOOKS);
-	world_no_memory(w);
+	world_no_memory(w, CK_WANT_RUN);
 	world_listed_entry(w, 0, HOW_FRESH);
 	assert_false(asked(CK_WANT_STOP));
 	world_destroyed(w, 0, HOW_OK);
@@ -1561,6 +1655,15 @@ static void k16_removal_of_a_sandbox_nobody_knows_waits_for_creates_too(void **s
 	assert_int_equal(outcome(C), CK_WAIT);
 	world_fail(w, B, CK_GRPC_INTERNAL, true);
 	assert_int_equal(outcome(C), CK_DRAINED);
+}
+
+static void k16_removal_of_what_is_hidden_forgets_nothing(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	assert_int_equal(ck_machine_forget(w->m, CK_SANDBOX, world_object(w, A)->id),
+			 -CK_ENOTFOUND);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
 }
 
 static void k16_forgetting_a_sandbox_forgets_its_containers(void **state)
@@ -1768,6 +1871,33 @@ static void k20_told_entry_stop_destroy_remove(void **state)
 	assert_int_equal(state_of(A), CK_STATE_GONE);
 }
 
+static void k20_what_cannot_be_told_for_want_of_memory_is_told_later(void **state)
+{
+	static const unsigned wants[] = { CK_WANT_LIST, CK_WANT_STOP, CK_WANT_DESTROY,
+					  CK_WANT_REMOVE };
+	(void)state;
+	begin(A, sandbox, 10 * S);
+	world_finish(w, A, true);
+	world_hooked(w, 0, false);
+	for (size_t i = 0; i < CK_COUNT(wants); i++) {
+		assert_true(asked(wants[i]));
+		world_no_memory(w, wants[i]);
+		assert_int_equal(state_of(A), CK_STATE_EVICTING);
+		assert_false(asked(wants[i]));
+		world_next(w);
+		if (wants[i] == CK_WANT_DESTROY) /* the question before each */
+			world_listed_entry(w, 0, HOW_FRESH);
+		assert_true(asked(wants[i]));
+		if (wants[i] == CK_WANT_LIST)
+			world_listed_entry(w, 0, HOW_FRESH);
+		else if (wants[i] == CK_WANT_DESTROY)
+			world_destroyed(w, 0, HOW_OK);
+		else
+			hooks_agree();
+	}
+	assert_int_equal(state_of(A), CK_STATE_GONE);
+}
+
 static void k21_evicted_id_stays_hidden_for_older_lists(void **state)
 {
 	(void)state;
@@ -1798,6 +1928,29 @@ static void k21_open_view_keeps_the_tombstone(void **state)
 	world_view_close(w, 0, HOW_OK);
 	world_time(w, CK_TOMBSTONE);
 	assert_null(ck_machine_object(w->m, CK_SANDBOX, "s1"));
+}
+
+/* a destroy that is still under way would hit the next one of this id */
+static void k21_id_that_may_still_be_destroyed_is_not_taken(void **state)
+{
+	struct ck_error err = { 0 };
+	(void)state;
+	made_and_kept(A, sandbox);
+	struct ck_shared_result *result =
+		ck_shared_result_ref(world_entry(w, A)->row.result);
+	world_evict(w, 0, false);
+	world_listed_entry(w, 0, HOW_OK);
+	world_time(w, CK_DESTROY_TIMEOUT);
+	next_try();
+	world_destroyed(w, 0, HOW_OK);
+	assert_int_equal(state_of(A), CK_STATE_GONE);
+	assert_true(asked(CK_WANT_DESTROY));
+	assert_int_equal(begin(B, sandbox, 10 * S), CK_CREATE);
+	assert_int_equal(ck_machine_finish(w->m, &w->callers[B].turn, result, &err), -CK_EINVAL);
+	ck_shared_result_unref(result);
+	world_finish(w, B, true);
+	hooks_agree();
+	assert_int_equal(outcome(B), CK_HAND_BACK);
 }
 
 static void k22_sandbox_in_use_is_left_alone(void **state)
@@ -2478,7 +2631,7 @@ static void k22_what_is_in_use_is_told_when_there_is_memory(void **state)
 	world_external(w, B, (struct request[]){ container_in(A) }, CK_CONDITION_RUNNING, false);
 	list_passes(CK_CONTAINER);
 	assert_true(asked(CK_WANT_RUN));
-	world_no_memory(w);
+	world_no_memory(w, CK_WANT_RUN);
 	assert_false(flag(A, CK_ENTRY_TOLD));
 	world_time(w, CK_GAP);
 	assert_true(asked(CK_WANT_RUN));
@@ -2495,7 +2648,7 @@ static void k22_what_was_in_use_is_told_although_it_has_ended(void **state)
 	world_condition(w, A, CK_CONDITION_DEAD);
 	world_seen(w, A);
 	assert_int_equal(state_of(A), CK_STATE_ENDED);
-	world_no_memory(w);
+	world_no_memory(w, CK_WANT_RUN);
 	world_time(w, CK_GAP);
 	assert_true(asked(CK_WANT_RUN));
 	hooks_agree();
@@ -2867,6 +3020,17 @@ static void k34_an_answer_about_a_start_that_is_over_changes_nothing(void **stat
 	assert_int_equal(world_entry(w, B)->row.start, CK_START_NONE);
 }
 
+static void k34_a_stop_of_what_was_not_started_changes_nothing(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_handed(B, container_in(A));
+	const uint64_t moves = ck_machine_moves(w->m);
+	ck_machine_start_stopped(w->m, world_object(w, B)->id);
+	assert_null(ck_machine_dirty(w->m));
+	assert_int_equal(ck_machine_moves(w->m), moves);
+}
+
 static void k34_what_has_ended_or_runs_is_not_started(void **state)
 {
 	(void)state;
@@ -2915,7 +3079,7 @@ static void k34_plugins_hear_of_it_while_nobody_can_be_asked(void **state)
 	assert_true(asked(CK_WANT_RUN));
 	assert_int_equal(world_start_begin(w, B), 0);
 	world_start_end(w, B, CK_START_OPEN);
-	world_no_memory(w);
+	world_no_memory(w, CK_WANT_RUN);
 	world_time(w, CK_GAP);
 	assert_true(asked(CK_WANT_RUN));
 	assert_int_equal(world_entry(w, B)->row.start, CK_START_LOST);
@@ -2986,6 +3150,23 @@ static void history_names_the_chosen_when_nobody_says_who_was_told(void **state)
 	assert_int_equal(ck_machine_note_told(w->m, CK_SANDBOX, id, CK_HOOK_RUN, NULL), 0);
 	assert_true(*world_entry(w, A)->row.told);
 	assert_string_equal(said(A, CK_WHAT_TOLD), world_entry(w, A)->row.told);
+	round_ends();
+}
+
+static void history_cuts_what_is_too_long(void **state)
+{
+	char names[2 * CK_TEXT_MAX];
+	(void)state;
+	made_and_handed(A, sandbox);
+	const char *id = w->callers[A].id;
+	memset(names, 'x', sizeof(names) - 1);
+	names[sizeof(names) - 1] = '\0';
+	w->more = true;
+	ck_machine_note_told(w->m, CK_SANDBOX, id, CK_HOOK_STOP, names);
+	assert_string_equal(said(A, CK_WHAT_STOP_TOLD), " ...");
+	names[CK_TEXT_MAX / 2] = ' ';
+	ck_machine_note_told(w->m, CK_SANDBOX, id, CK_HOOK_STOP, names);
+	assert_int_equal(strlen(said(A, CK_WHAT_STOP_TOLD)), CK_TEXT_MAX / 2 + strlen(" ..."));
 	round_ends();
 }
 
@@ -3215,6 +3396,8 @@ static void answers_about_nothing_change_nothing(void **state)
 				 -CK_ENOTFOUND);
 	}
 	ck_machine_destroyed(w->m, 12345, 0, NULL);
+	assert_int_equal(ck_machine_note_told(w->m, CK_SANDBOX, "nobody", CK_HOOK_STOP, ""),
+			 -CK_ENOTFOUND);
 	ck_machine_start_stopped(w->m, "nobody");
 	ck_machine_start_end(w->m, "nobody", CK_START_HEARD, 0);
 	assert_int_equal(ck_machine_start_begin(w->m, "nobody"), -CK_ENOTFOUND);
@@ -3300,9 +3483,12 @@ int main(void)
 		TEST(k02_what_is_offered_later_than_it_lives_expires),
 		TEST(k02_what_was_not_offered_yet_is_offered_by_the_next_life),
 		TEST(k02_turn_past_its_deadline_creates_nothing),
+		TEST(k02_kept_as_long_as_nobody_can_tell_whose_it_is),
+		TEST(k03_margin_comes_although_nobody_can_tell_whose_it_is),
 		TEST(k03_waiter_takes_what_its_creator_is_too_late_for),
 		TEST(k03_waiter_in_its_margin_is_told_the_stage),
 		TEST(k04_failure_wakes_all_and_is_not_remembered),
+		TEST(k04_failure_without_words_has_its_code),
 		TEST(k05_committed_is_handed_back_at_once),
 		TEST(k05_what_is_removed_during_the_hooks_is_not_handed_out),
 		TEST(k05_what_is_being_removed_is_not_handed_out_by_its_commit),
@@ -3349,9 +3535,11 @@ int main(void)
 		TEST(k09_two_names_of_one_uid_before_the_first_list),
 		TEST(k09_one_sandbox_has_one_pod),
 		TEST(k09_so_has_one_that_nobody_knows),
+		TEST(k09_so_has_one_that_a_list_has_shown),
 		TEST(k09_two_pods_of_one_sandbox_before_the_first_list),
 		TEST(k10_next_attempt_waits_for_the_ports),
 		TEST(k10_but_not_for_ever),
+		TEST(k10_nor_less_because_it_is_looked_at_meanwhile),
 		TEST(k10_not_after_its_own_deadline),
 		TEST(k11_changed_request_waits_for_the_end_of_a_creation),
 		TEST(k11_the_newest_decides),
@@ -3376,6 +3564,7 @@ int main(void)
 		TEST(k16_stop_of_an_evicted_sandbox_holds),
 		TEST(k16_removal_waits_until_creates_have_ended),
 		TEST(k16_removal_of_a_sandbox_nobody_knows_waits_for_creates_too),
+		TEST(k16_removal_of_what_is_hidden_forgets_nothing),
 		TEST(k16_forgetting_a_sandbox_forgets_its_containers),
 		TEST(k17_only_a_confirmed_destroy_ends_an_eviction),
 		TEST(k17_admin_can_release_it),
@@ -3388,8 +3577,10 @@ int main(void)
 		TEST(k18_containers_go_before_their_sandbox),
 		TEST(k19_failing_destroy_delays_no_other),
 		TEST(k20_told_entry_stop_destroy_remove),
+		TEST(k20_what_cannot_be_told_for_want_of_memory_is_told_later),
 		TEST(k21_evicted_id_stays_hidden_for_older_lists),
 		TEST(k21_open_view_keeps_the_tombstone),
+		TEST(k21_id_that_may_still_be_destroyed_is_not_taken),
 		TEST(k22_sandbox_in_use_is_left_alone),
 		TEST(k22_what_is_listed_is_told_apart_by_its_name),
 		TEST(k22_running_container_is_left_alone),
@@ -3452,6 +3643,7 @@ int main(void)
 		TEST(k34_a_second_start_that_is_refused_decides_nothing),
 		TEST(k34_a_sandbox_that_stops_ends_a_start),
 		TEST(k34_an_answer_about_a_start_that_is_over_changes_nothing),
+		TEST(k34_a_stop_of_what_was_not_started_changes_nothing),
 		TEST(k34_what_has_ended_or_runs_is_not_started),
 		TEST(k34_plugins_hear_of_it_while_its_status_is_asked_for),
 		TEST(k34_plugins_hear_of_it_while_nobody_can_be_asked),
@@ -3459,6 +3651,7 @@ int main(void)
 		TEST(k29_effects_come_after_the_write),
 		TEST(k30_memory_holds_what_is_there_and_no_more),
 		TEST(history_names_the_chosen_when_nobody_says_who_was_told),
+		TEST(history_cuts_what_is_too_long),
 		TEST(k30_a_large_round_leaves_no_memory_of_its_history),
 		TEST(k31_other_digest_key_is_evicted_at_the_claim),
 		TEST(k32_start_delivers_although_the_disk_is_full),
