@@ -316,7 +316,8 @@ static bool clean(struct pod *pod, bool all, bool stop, enum ck_kind kind)
 			continue;
 		bool old = kind == CK_SANDBOX ? strcmp(o->id, pod->sandbox) != 0
 					      : o->attempt + 1 < pod->want[number_of(o)].attempt;
-		/* straight at the runtime two may have been started, one after the other */
+		/* two may have been started, one after the other: straight at the runtime, or of
+		 * what was not written (K32) */
 		bool leave = o->condition == alive && !w.bypassed && !check_may_run_twice(o->id);
 		if (!all && (!old || leave))
 			continue;

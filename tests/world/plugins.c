@@ -12,10 +12,9 @@
  *
  * A container that plugins were asked about before it was created has an id of its own for them,
  * which is in the request that the runtime gets. After a restart this id is not known any more of a
- * container that the runtime does not have any more: its end is told with the runtime's id. And
- * what a request that was lost creates in the end has not been told to plugins that came in between
- * (seed 1056). Both are not looked at. What was made straight at the runtime, or was not written
- * (K32), may be taken up after the plugins had their lists, and is not told then.
+ * container that the runtime does not have any more: its end is told with the runtime's id. What
+ * was made straight at the runtime, or was not written (K32), may be taken up after the plugins had
+ * their lists, and is not told then.
  */
 #include "src/base/error.h"
 #include "src/base/hash.h"
