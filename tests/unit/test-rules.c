@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "src/base/error.h"
+#include "src/base/fault.h"
 #include "tests/model/oracle.h"
 #include "tests/model/world-int.h"
 #include "tests/unit/harness.h"
@@ -178,6 +179,14 @@ static void start_with(const struct world_config *config)
 	world_fini(w);
 	world_init(w, config, NULL);
 	lists_come_in();
+}
+
+/* The world does not know of all that was tried, so a new one follows. */
+static void in_another_world(void)
+{
+	struct world_config config = world_config();
+	ck_fault_arm(0, 0, false);
+	start_with(&config);
 }
 
 static int setup(void **state)
@@ -401,7 +410,6 @@ static void k04_failure_wakes_all_and_is_not_remembered(void **state)
 
 static void k04_failure_without_words_has_its_code(void **state)
 {
-	struct world_config config = world_config();
 	struct ck_status status = { .size = sizeof(status), .grpc = CK_GRPC_INTERNAL };
 	struct ck_shared_status *shared = ck_shared_status_new(&status);
 	(void)state;
@@ -409,7 +417,7 @@ static void k04_failure_without_words_has_its_code(void **state)
 	ck_machine_fail(w->m, &w->callers[A].turn, shared, NULL);
 	ck_shared_status_unref(shared);
 	assert_string_equal(text_of(A), "INTERNAL: the creation failed");
-	start_with(&config); /* the world has not seen it */
+	in_another_world();
 }
 
 static void k05_committed_is_handed_back_at_once(void **state)
@@ -567,6 +575,34 @@ static void k06_short_deadline_is_a_deadline(void **state)
 	world_inspected(w, 0, true);
 	world_time(w, 0); /* there is no result to wait for any more */
 	assert_int_equal(outcome(B), -CK_EUNAVAILABLE);
+}
+
+static void k06_a_question_that_cannot_be_asked_is_asked_later(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	begin(B, sandbox, 10 * S);
+	world_no_memory(w, CK_WANT_INSPECT);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	assert_false(asked(CK_WANT_INSPECT));
+	world_time(w, CK_INSPECT_AGAIN);
+	world_inspected(w, 0, true);
+	hooks_agree();
+	assert_int_equal(outcome(B), CK_HAND_BACK);
+}
+
+/* a host may call a sandbox running */
+static void k06_a_sandbox_that_runs_is_alive_and_no_more(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	const struct ck_row *row = &world_entry(w, A)->row;
+	ck_machine_seen(w->m, CK_SANDBOX, row->result->id, CK_CONDITION_RUNNING);
+	assert_int_equal(row->state, CK_STATE_KEPT);
+	begin(B, sandbox, 10 * S);
+	ck_machine_inspected(w->m, row->id, ck_machine_seq(w->m), CK_CONDITION_RUNNING);
+	assert_int_equal(row->state, CK_STATE_COMMITTING);
+	in_another_world();
 }
 
 static void k07_commit_of_a_sandbox_needs_nobody(void **state)
@@ -827,6 +863,86 @@ static void k08_what_has_another_name_is_not_what_was_lost(void **state)
 	ck_machine_listed_entry(w->m, container_row, UINT64_MAX, true, containers,
 				CK_COUNT(containers));
 	assert_int_equal(state_of(B), CK_STATE_UNKNOWN);
+}
+
+/* the one that is alive, and then the youngest */
+static void k08_of_several_that_are_found_one_is_chosen(void **state)
+{
+	static const struct {
+		enum ck_condition condition[2];
+		uint64_t created_at[2];
+		int chosen;
+	} found[] = {
+		{ { CK_CONDITION_READY, CK_CONDITION_READY }, { 1, 2 }, 1 },
+		{ { CK_CONDITION_READY, CK_CONDITION_READY }, { 2, 1 }, 0 },
+		{ { CK_CONDITION_DEAD, CK_CONDITION_READY }, { 2, 1 }, 1 },
+		{ { CK_CONDITION_READY, CK_CONDITION_DEAD }, { 1, 2 }, 0 },
+	};
+	(void)state;
+	for (size_t i = 0; i < CK_COUNT(found); i++) {
+		struct ck_object o[2];
+		for (int n = 0; n < 2; n++)
+			o[n] = (struct ck_object){ .kind = CK_SANDBOX, .id = n ? "1" : "0",
+						   .pod_name = "pod0", .pod_namespace = "ns",
+						   .pod_uid = "uid0",
+						   .condition = found[i].condition[n],
+						   .created_at = found[i].created_at[n] };
+		begin(A, sandbox, 0);
+		world_lose(w, A);
+		const struct ck_entry *e = world_entry(w, A);
+		ck_machine_listed_entry(w->m, e->row.id, UINT64_MAX, true, o, 2);
+		assert_string_equal(e->row.result->id, o[found[i].chosen].id);
+		in_another_world();
+	}
+}
+
+/* the runtime made two of one request; a list showed one, and its maker reports the other */
+static void k08_its_maker_does_not_replace_what_a_list_has_shown(void **state)
+{
+	const struct ck_object o = { .kind = CK_SANDBOX, .id = "x", .pod_name = "pod0",
+				     .pod_namespace = "ns", .pod_uid = "uid0",
+				     .condition = CK_CONDITION_READY };
+	struct ck_shared_result *other = ck_shared_result_new("y", NULL, 0);
+	struct ck_error err = { 0 };
+	(void)state;
+	begin(A, sandbox, 0);
+	world_time(w, CK_CREATE_DEADLINE);
+	const struct ck_entry *e = world_entry(w, A);
+	ck_machine_listed_entry(w->m, e->row.id, UINT64_MAX, true, &o, 1);
+	assert_string_equal(e->row.result->id, "x");
+	struct ck_mturn *t = &w->callers[A].turn;
+	assert_int_equal(ck_machine_finish(w->m, t, other, &err), -CK_ESTATE);
+	assert_string_equal(e->row.result->id, "x");
+	assert_int_equal(ck_machine_finish(w->m, t, e->row.result, &err), CK_WAIT);
+	ck_shared_result_unref(other);
+	in_another_world();
+}
+
+static void who_creates_nothing_reports_nothing(void **state)
+{
+	struct ck_status status = { .size = sizeof(status), .grpc = CK_GRPC_INTERNAL };
+	struct ck_shared_status *failure = ck_shared_status_new(&status);
+	struct ck_shared_result *result = ck_shared_result_new("x", NULL, 0);
+	struct ck_error err = { 0 };
+	(void)state;
+	world_crash(w, 0);
+	assert_int_equal(begin(A, sandbox, 10 * S), CK_WAIT);
+	struct ck_mturn *t = &w->callers[A].turn;
+	for (int listed = 0; listed < 2; listed++) {
+		if (listed) {
+			begin(B, sandbox, 10 * S);
+			lists_come_in();
+			t = &w->callers[outcome(A) == CK_CREATE ? B : A].turn; /* who waits */
+		}
+		assert_int_equal(ck_machine_stage(w->m, t, "network"), -CK_ESTATE);
+		assert_int_equal(ck_machine_finish(w->m, t, result, &err), -CK_ESTATE);
+		assert_int_equal(ck_machine_fail(w->m, t, failure, "no"), -CK_ESTATE);
+		assert_int_equal(ck_machine_lost(w->m, t), -CK_ESTATE);
+		ck_machine_unheard(w->m, t);
+		assert_int_equal(ck_turn_outcome(t), CK_WAIT);
+	}
+	ck_shared_status_unref(failure);
+	ck_shared_result_unref(result);
 }
 
 /* timers fire, and the round goes on */
@@ -1198,19 +1314,23 @@ static void k09_so_has_one_that_a_list_has_shown(void **state)
 	struct request uid = container_in(A);
 	struct ck_object o = { .kind = CK_SANDBOX, .id = "s1", .pod_name = "pod0",
 			       .pod_namespace = "ns", .condition = CK_CONDITION_READY };
-	struct world_config config = world_config();
 	(void)state;
 	uid.uid = 1;
 	world_external(w, A, &sandbox, CK_CONDITION_READY, false);
 	list_passes(CK_SANDBOX);
 	assert_int_equal(begin(B, uid, 10 * S), -CK_EINVAL);
 	assert_int_equal(begin(C, container_in(A), 10 * S), CK_CREATE);
-	start_with(&config);
+	in_another_world();
 	world_external(w, A, &sandbox, CK_CONDITION_READY, false);
 	ck_machine_listed(w->m, CK_SANDBOX, UINT64_MAX, true, &o, 1); /* without a uid */
 	assert_int_equal(begin(B, of_pod(container_in(A), 1), 10 * S), -CK_EINVAL);
 	assert_int_equal(begin(C, uid, 10 * S), CK_CREATE);
-	start_with(&config); /* the world knows the uid */
+	in_another_world();
+	world_external(w, A, &sandbox, CK_CONDITION_READY, false);
+	o.pod_namespace = "other";
+	ck_machine_listed(w->m, CK_SANDBOX, UINT64_MAX, true, &o, 1);
+	assert_int_equal(begin(B, container_in(A), 10 * S), -CK_EINVAL);
+	in_another_world();
 }
 
 static void k09_two_pods_of_one_sandbox_before_the_first_list(void **state)
@@ -1427,6 +1547,45 @@ static void k12_other_labels_evict_if_the_host_says_so(void **state)
 	}
 }
 
+/* a container that begins, and another request that may be the same with its image resolved (E5);
+ * both are being resolved */
+static void images_are_resolved(void)
+{
+	struct world_config config = world_config();
+	struct request other = container_in(-1);
+	other.fp.base = 2;
+	config.rules.can_resolve = true;
+	start_with(&config);
+	assert_int_equal(begin(A, container_in(-1), 240 * S), CK_CREATE);
+	assert_int_equal(begin(B, other, 10 * S), CK_WAIT);
+	while (ck_machine_take_resolve(w->m))
+		;
+	assert_int_equal(w->callers[A].turn.image.state, CK_IMAGE_ASKED);
+	assert_int_equal(w->callers[B].turn.image.state, CK_IMAGE_ASKED);
+}
+
+static void e05_an_image_that_is_resolved_too_late_changes_nothing(void **state)
+{
+	(void)state;
+	images_are_resolved();
+	world_stall(w, 9900 * MS); /* B has no time left for a creation of its own */
+	world_fail(w, A, CK_GRPC_INTERNAL, true);
+	assert_null(ck_machine_entries(w->m));
+	ck_machine_resolved(w->m, &w->callers[B].turn);
+	ck_machine_resolved(w->m, &w->callers[A].turn);
+	assert_null(ck_machine_entries(w->m));
+	world_time(w, 0);
+	assert_int_equal(outcome(B), CK_BUSY);
+	images_are_resolved(); /* in the same round */
+	w->more = true;
+	world_leave(w, B);
+	world_fail(w, A, CK_GRPC_INTERNAL, true);
+	ck_machine_resolved(w->m, &w->callers[A].turn);
+	round_ends();
+	assert_int_equal(outcome(A), -CK_EFAILED);
+	assert_null(ck_machine_entries(w->m));
+}
+
 static void k13_bump_during_the_hooks_is_undone_in_order(void **state)
 {
 	(void)state;
@@ -1461,6 +1620,19 @@ static void k13_plugins_that_could_not_be_told_hear_of_no_end(void **state)
 	world_destroyed(w, 0, HOW_OK);
 	assert_false(asked(CK_WANT_REMOVE));
 	assert_int_equal(state_of(A), CK_STATE_GONE);
+}
+
+static void k13_hooks_that_cannot_be_cut_short_end_by_themselves(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	world_finish(w, A, true);
+	begin(B, attempt(sandbox, 1), 240 * S);
+	ck_machine_job_failed(w->m, world_entry(w, A), CK_WANT_CANCEL);
+	assert_int_equal(world_entry(w, A)->row.phase, CK_PHASE_HOOKS);
+	let_evict();
+	assert_int_equal(state_of(A), CK_STATE_GONE);
+	assert_int_equal(outcome(B), CK_CREATE);
 }
 
 static void k14_newest_successor_wins(void **state)
@@ -3031,6 +3203,17 @@ static void k34_a_stop_of_what_was_not_started_changes_nothing(void **state)
 	assert_int_equal(ck_machine_moves(w->m), moves);
 }
 
+static void k34_a_stop_of_the_container_ends_its_start(void **state)
+{
+	(void)state;
+	start_begun();
+	assert_int_equal(begin(C, attempt(container_in(A), 1), 10 * S), CK_WAIT);
+	ck_machine_start_stopped(w->m, world_object(w, B)->id);
+	assert_int_equal(world_entry(w, B)->row.start, CK_START_NONE);
+	assert_int_equal(ck_turn_outcome(&w->callers[C].turn), CK_CREATE);
+	in_another_world();
+}
+
 static void k34_what_has_ended_or_runs_is_not_started(void **state)
 {
 	(void)state;
@@ -3419,6 +3602,229 @@ static void what_cannot_be_an_object_is_not_taken_for_one(void **state)
 	assert_null(ck_machine_entries(w->m));
 }
 
+/* ---- without memory -------------------------------------------------------------------------- */
+
+static void without_its_nth(unsigned nth)
+{
+	ck_fault_arm(CK_FAULT_ALLOC, nth, false);
+}
+
+/* was there an allocation that failed? None fails any more */
+static bool was_without(void)
+{
+	bool hit = ck_fault_hit();
+	ck_fault_arm(0, 0, false);
+	return hit;
+}
+
+/* begins @t in a world that does not know of it */
+static int begins(struct ck_mturn *t, struct request req, unsigned nth)
+{
+	static const struct fp fps[] = { { 0 }, { .base = 1 } };
+	struct ck_error err;
+	struct ck_key *key = key_of_request(w, &req);
+	*t = (struct ck_mturn){ 0 };
+	without_its_nth(nth);
+	int r = ck_machine_begin(w->m, t, key, (const void *)&fps[req.fp.base], 10 * S, false,
+				 &err);
+	assert_true(r != -CK_ENOMEM || ck_fault_hit());
+	was_without();
+	return r;
+}
+
+static void without_memory_a_request_is_refused_and_comes_again(void **state)
+{
+	static struct ck_mturn turns[WORLD_LABELS];
+	(void)state;
+	for (int waiting = 0; waiting < 2; waiting++) {
+		unsigned refused = 0;
+		for (unsigned i = 0; i < CK_COUNT(turns); i++) {
+			struct request req = of_pod(sandbox, (unsigned char)i);
+			for (unsigned nth = 1; begins(&turns[i], req, nth) != CK_CREATE; nth++) {
+				ck_machine_drop(w->m, &turns[i]);
+				refused++;
+			}
+			assert_int_equal(turns[i].state, CK_TURN_CREATING);
+			if (waiting && i == 0) /* one turn more than entries */
+				assert_int_equal(begin(A, req, 10 * S), CK_WAIT);
+		}
+		assert_true(refused >= 3 * CK_COUNT(turns));
+		ck_machine_settle(w->m, true);
+		for (unsigned i = 0; i < CK_COUNT(turns); i++)
+			ck_machine_drop(w->m, &turns[i]);
+		in_another_world();
+	}
+}
+
+static void without_memory_a_stop_or_removal_is_refused_and_comes_again(void **state)
+{
+	static struct ck_removal removals[WORLD_LABELS];
+	struct ck_error err = { 0 };
+	char id[WORLD_ID];
+	(void)state;
+	for (unsigned i = 0; i < CK_COUNT(removals); i++) {
+		snprintf(id, sizeof(id), "unknown%u", i);
+		for (unsigned nth = 1;; nth++) {
+			without_its_nth(nth);
+			int r = ck_machine_remove_begin(w->m, &removals[i], CK_SANDBOX, id, 10 * S,
+							&err);
+			if (!was_without()) {
+				assert_int_equal(r, CK_DRAINED);
+				break;
+			}
+			assert_int_equal(r, -CK_ENOMEM);
+			assert_int_equal(removals[i].state, CK_REMOVAL_NONE);
+			ck_machine_remove_end(w->m, &removals[i]);
+		}
+	}
+	for (unsigned i = 0; i < CK_COUNT(removals); i++)
+		ck_machine_remove_end(w->m, &removals[i]);
+	without_its_nth(1);
+	assert_int_equal(ck_machine_stopping(w->m, "another"), -CK_ENOMEM);
+	was_without();
+	assert_int_equal(ck_machine_stopping(w->m, "another"), 0);
+	in_another_world();
+}
+
+static void without_memory_a_row_stays_its_owners(void **state)
+{
+	unsigned refused = 0;
+	(void)state;
+	made_and_kept(A, sandbox);
+	made_and_handed(B, of_pod(sandbox, 1));
+	machine_end(w);
+	machine_start(w);
+	for (int id = 1; id <= 2; id++)
+		for (unsigned nth = 1;; nth++, refused++) {
+			struct ck_row row;
+			row_copy(&row, &w->db[id].row);
+			without_its_nth(nth);
+			int r = ck_machine_restore(w->m, &row, true, false);
+			was_without();
+			if (r == 0)
+				break;
+			assert_int_equal(r, -CK_ENOMEM);
+			assert_int_equal(row.id, id);
+			assert_string_equal(row.result->id, w->db[id].row.result->id);
+			ck_row_fini(&row);
+		}
+	assert_true(refused >= 4);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	assert_int_equal(state_of(B), CK_STATE_COMMITTED);
+	in_another_world();
+}
+
+/* until the next list */
+static void without_memory_what_is_listed_is_not_known(void **state)
+{
+	static struct ck_object objects[WORLD_LABELS / 2];
+	static char ids[WORLD_LABELS / 2][WORLD_ID];
+	(void)state;
+	for (unsigned i = 0; i < CK_COUNT(objects); i++) {
+		snprintf(ids[i], WORLD_ID, "s%u", i);
+		objects[i] = (struct ck_object){ .kind = CK_SANDBOX, .id = ids[i],
+						 .pod_name = ids[i], .pod_namespace = "ns",
+						 .pod_uid = ids[i],
+						 .condition = CK_CONDITION_READY };
+		for (unsigned nth = 1; !ck_machine_object(w->m, CK_SANDBOX, ids[i]); nth++) {
+			without_its_nth(nth);
+			ck_machine_listed(w->m, CK_SANDBOX, UINT64_MAX, true, objects, i + 1);
+			was_without();
+			assert_true(nth < 16);
+		}
+	}
+	assert_int_equal(ck_counter_sum(ck_machine_counters(w->m)->imported), CK_COUNT(objects));
+	in_another_world();
+}
+
+static void without_memory_a_lost_creation_and_its_twin_are_found_by_the_next_list(void **state)
+{
+	const struct ck_object objects[] = {
+		{ .kind = CK_SANDBOX, .id = "x", .pod_name = "pod0", .pod_namespace = "ns",
+		  .pod_uid = "uid0", .condition = CK_CONDITION_READY, .created_at = 2 },
+		{ .kind = CK_SANDBOX, .id = "y", .pod_name = "pod0", .pod_namespace = "ns",
+		  .pod_uid = "uid0", .condition = CK_CONDITION_READY, .created_at = 1 },
+	};
+	const struct ck_entry *twin;
+	(void)state;
+	begin(A, sandbox, 0);
+	world_lose(w, A);
+	world_leave(w, A);
+	const struct ck_entry *e = world_entry(w, A);
+	for (unsigned nth = 1; !(twin = ck_machine_object(w->m, CK_SANDBOX, "y")); nth++) {
+		without_its_nth(nth);
+		if (e->row.state == CK_STATE_UNKNOWN)
+			ck_machine_listed_entry(w->m, e->row.id, UINT64_MAX, true, objects, 2);
+		else
+			ck_machine_listed(w->m, CK_SANDBOX, UINT64_MAX, true, objects, 2);
+		was_without();
+		assert_true(nth < 32);
+	}
+	assert_string_equal(e->row.result->id, "x"); /* the younger one */
+	assert_int_equal(e->row.state, CK_STATE_KEPT);
+	assert_int_equal(twin->row.state, CK_STATE_EVICTING);
+	in_another_world();
+}
+
+static void without_memory_plugins_hear_later_of_what_is_in_use(void **state)
+{
+	const struct ck_object o = { .kind = CK_CONTAINER, .id = "c", .sandbox_id = "s1",
+				     .container_name = "main", .pod_name = "pod0",
+				     .pod_namespace = "ns", .pod_uid = "uid0",
+				     .condition = CK_CONDITION_RUNNING };
+	unsigned untold = 0;
+	(void)state;
+	for (unsigned nth = 1; nth < 16; nth++) {
+		made_and_kept(A, sandbox);
+		without_its_nth(nth);
+		ck_machine_listed(w->m, CK_CONTAINER, UINT64_MAX, true, &o, 1);
+		was_without();
+		const struct ck_entry *e = ck_machine_object(w->m, CK_SANDBOX, "s1");
+		assert_int_equal(e->row.state, CK_STATE_COMMITTED);
+		if (!(e->row.flags & CK_ENTRY_TOLD)) {
+			ck_machine_clock(w->m, w->now + CK_GAP);
+			ck_machine_expire(w->m);
+			untold++;
+		}
+		assert_true(e->row.flags & CK_ENTRY_TOLD && e->wants & CK_WANT_RUN);
+		in_another_world();
+	}
+	assert_int_equal(untold, 1);
+}
+
+/* the line before it says what it said */
+static void without_memory_the_history_lacks_a_line(void **state)
+{
+	static struct ck_mturn turn;
+	const struct ck_history_event *lines;
+	size_t n;
+	(void)state;
+	for (int label = A; label <= C; label++) { /* C: there is no line before it */
+		made_and_handed(A, sandbox);
+		made_and_kept(B, of_pod(sandbox, 1));
+		if (label == C)
+			lines_of_history(100 * CK_HISTORY_ROOM);
+		w->more = true;
+		do {
+			if (label != C)
+				ck_machine_note_told(w->m, CK_SANDBOX, world_object(w, label)->id,
+						     CK_HOOK_STOP, "10-log");
+			ck_machine_history(w->m, &n);
+		} while (label != C && (n < 16 || n & (n - 1))); /* all there is room for */
+		assert_int_equal(begins(&turn, changed(of_pod(sandbox, 1)), 1), CK_WAIT);
+		assert_int_equal(state_of(B), CK_STATE_EVICTING);
+		lines = ck_machine_history(w->m, &n);
+		for (size_t i = 0; i < n; i++)
+			assert_true(lines[i].what != CK_WHAT_MOVED ||
+				    lines[i].to != CK_STATE_EVICTING);
+		if (label != C)
+			assert_string_equal(lines[15].detail, "10-log");
+		ck_machine_drop(w->m, &turn);
+		w->more = false;
+		in_another_world();
+	}
+}
+
 /* ---- work ------------------------------------------------------------------------------------ */
 
 static unsigned placed; /* how often a turn was placed */
@@ -3498,6 +3904,8 @@ int main(void)
 		TEST(k06_no_answer_is_asked_again),
 		TEST(k06_short_deadline_is_enough_for_a_kept_result),
 		TEST(k06_short_deadline_is_a_deadline),
+		TEST(k06_a_question_that_cannot_be_asked_is_asked_later),
+		TEST(k06_a_sandbox_that_runs_is_alive_and_no_more),
 		TEST(k07_commit_of_a_sandbox_needs_nobody),
 		TEST(k07_container_nobody_waits_for_is_kept_and_told_once),
 		TEST(k07_lost_answer_takes_a_container_back),
@@ -3515,6 +3923,9 @@ int main(void)
 		TEST(k08_listed_dead_while_it_is_made_is_evicted),
 		TEST(k08_what_is_given_up_is_found_in_whatever_condition_it_is),
 		TEST(k08_what_has_another_name_is_not_what_was_lost),
+		TEST(k08_of_several_that_are_found_one_is_chosen),
+		TEST(k08_its_maker_does_not_replace_what_a_list_has_shown),
+		TEST(who_creates_nothing_reports_nothing),
 		TEST(k08_a_caller_that_comes_when_the_question_is_due_asks_no_second_one),
 		TEST(k08_found_dead_while_its_maker_works_is_made_by_the_next),
 		TEST(k08_found_while_its_maker_works_and_evicted_is_made_by_the_next),
@@ -3550,8 +3961,10 @@ int main(void)
 		TEST(k11_an_older_request_decides_when_the_newer_one_has_gone),
 		TEST(k12_other_labels_get_the_same),
 		TEST(k12_other_labels_evict_if_the_host_says_so),
+		TEST(e05_an_image_that_is_resolved_too_late_changes_nothing),
 		TEST(k13_bump_during_the_hooks_is_undone_in_order),
 		TEST(k13_plugins_that_could_not_be_told_hear_of_no_end),
+		TEST(k13_hooks_that_cannot_be_cut_short_end_by_themselves),
 		TEST(k14_newest_successor_wins),
 		TEST(k14_successor_hears_what_it_waited_for),
 		TEST(k15_requests_and_their_times_are_on_disk),
@@ -3644,6 +4057,7 @@ int main(void)
 		TEST(k34_a_sandbox_that_stops_ends_a_start),
 		TEST(k34_an_answer_about_a_start_that_is_over_changes_nothing),
 		TEST(k34_a_stop_of_what_was_not_started_changes_nothing),
+		TEST(k34_a_stop_of_the_container_ends_its_start),
 		TEST(k34_what_has_ended_or_runs_is_not_started),
 		TEST(k34_plugins_hear_of_it_while_its_status_is_asked_for),
 		TEST(k34_plugins_hear_of_it_while_nobody_can_be_asked),
@@ -3665,6 +4079,13 @@ int main(void)
 		TEST(h04_required_plugin_that_is_absent_is_named),
 		TEST(answers_about_nothing_change_nothing),
 		TEST(what_cannot_be_an_object_is_not_taken_for_one),
+		TEST(without_memory_a_request_is_refused_and_comes_again),
+		TEST(without_memory_a_stop_or_removal_is_refused_and_comes_again),
+		TEST(without_memory_a_row_stays_its_owners),
+		TEST(without_memory_what_is_listed_is_not_known),
+		TEST(without_memory_a_lost_creation_and_its_twin_are_found_by_the_next_list),
+		TEST(without_memory_plugins_hear_later_of_what_is_in_use),
+		TEST(without_memory_the_history_lacks_a_line),
 		TEST(of_many_who_leave_each_moves_one_at_most),
 		TEST(of_many_whose_time_is_up_each_moves_one_at_most),
 	};
