@@ -59,7 +59,7 @@ struct ck_group *ck_pod_group(struct ck_machine *m, const struct ck_key *key, bo
 
 void ck_group_put(struct ck_machine *m, struct ck_group *group)
 {
-	if (!group || group->entries || group->turns || group->touched)
+	if (group->entries || group->turns || group->touched)
 		return;
 	HASH_DEL(m->groups[group->index], group);
 	free(group);

@@ -45,7 +45,7 @@ void ck_lost(struct ck_machine *m, struct ck_entry *e)
 /* the questions may be 5 s apart, which is too long for a caller with a short deadline */
 void ck_lost_hurry(struct ck_machine *m, struct ck_entry *e)
 {
-	if (!ck_searched(e) || !m->rules.can_list || e->ask_after <= CK_LIST_AGAIN_MIN)
+	if (!m->rules.can_list || e->ask_after <= CK_LIST_AGAIN_MIN)
 		return;
 	e->ask_after = CK_LIST_AGAIN_MIN;
 	if (!(e->wants & CK_WANT_LIST))
@@ -320,7 +320,7 @@ void ck_machine_listed_entry(struct ck_machine *m, uint64_t row, uint64_t begun_
 	ck_event_begin(m);
 	e->outstanding &= ~(unsigned)CK_WANT_LIST;
 	if (e->row.state == CK_STATE_EVICTING && !ck_searched(e)) {
-		ck_evict_listed(m, e, ok && ck_list_counts(begun_seq, e->changed_seq), o, n);
+		ck_evict_listed(m, e, ok, o, n);
 	} else if (ck_searched(e)) {
 		if (ok && ck_list_counts(begun_seq, e->changed_seq)) {
 			if (!ck_lost_find(m, e, o, n))

@@ -277,7 +277,7 @@ void ck_lost_absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq
 /* looks in @o for the id of a lost or evicted creation; true: it is there */
 bool ck_lost_find(struct ck_machine *m, struct ck_entry *e, const struct ck_object *o, size_t n);
 void ck_creating_schedule(struct ck_machine *m, struct ck_entry *e); /* its deadline */
-/* a caller came for it: ask now, and often */
+/* a caller came for @e, which is UNKNOWN: ask now, and often */
 void ck_lost_hurry(struct ck_machine *m, struct ck_entry *e);
 void ck_lost_expired(struct ck_machine *m, struct ck_entry *e);
 /* @o is a second object of @key and is destroyed (K26) */
