@@ -41,6 +41,7 @@ struct thing { /* that the runtime has made */
 	unsigned lost; /* w.lost when it began */
 	uint64_t began;
 	uint64_t at;   /* it was made */
+	uint64_t removed; /* it was removed */
 	uint64_t used; /* since when it must be listed; 0: it need not be */
 };
 
@@ -284,6 +285,7 @@ static void ended(struct thing *t, const char *verb)
 	t->gone = !strcmp(verb, "remove");
 	if (!t->gone)
 		return;
+	t->removed = kernel.now;
 	HASH_DELETE(by_id, things, t);
 	HASH_ADD(by_id, removed, id, strlen(t->id), t);
 }
@@ -372,10 +374,10 @@ static const struct thing *told_as(const char *id)
 	return NULL;
 }
 
-bool check_began_by(const char *plugin_id, uint64_t at)
+bool check_was_there(const char *plugin_id, uint64_t at, uint64_t until)
 {
 	const struct thing *t = told_as(plugin_id);
-	return t && t->began <= at;
+	return t && t->began <= at && t->gone && t->removed <= until;
 }
 
 bool check_lost_alias(const char *id)

@@ -37,6 +37,7 @@ static struct guest {
 	uint64_t slow;         /* so long it needs for what it reads */
 	uint64_t left;         /* when its last connection ended */
 	uint64_t chosen;       /* the same, of those to an earlier life of crikeepd */
+	uint64_t listed;       /* when it had its list; 0: not yet */
 	size_t heard, items;   /* so many were looked at */
 	struct known *known;
 	struct ck_loop_timer *timer;
@@ -87,10 +88,11 @@ static bool is_end(int call)
 	       call == CK_NRI_STOP_CONTAINER || call == CK_NRI_REMOVE_CONTAINER;
 }
 
-/* This connection does not know it, but one to an earlier life of crikeepd may have been chosen. */
+/* This connection does not know it. But one to an earlier life of crikeepd may have been chosen,
+ * and it was gone before this one had its list (H3). */
 static bool may_end(const struct guest *g, const struct known *k, const char *id)
 {
-	return k || check_began_by(id, g->chosen) || check_lost_alias(id);
+	return k || check_was_there(id, g->chosen, g->listed) || check_lost_alias(id);
 }
 
 static void goes_on(struct guest *g, int call, const char *id)
@@ -127,6 +129,8 @@ static void look(struct guest *g)
 {
 	struct plugin *p = g->plugin;
 	/* a list is one moment; what comes after it was sent after it */
+	if (p->lists && !g->listed)
+		g->listed = kernel.now;
 	for (; g->items < p->items_n; g->items++)
 		begins(g, p->items[g->items].kind, p->items[g->items].id, "it is in the list");
 	for (; g->heard < p->heard_n; g->heard++)
@@ -152,6 +156,7 @@ static void dials(struct guest *g)
 {
 	g->plugin = plugin_dial(w.nri, g->name);
 	g->heard = g->items = 0;
+	g->listed = 0;
 	if (g->plugin)
 		trace("plugin %s connects", g->name);
 	else

@@ -216,7 +216,8 @@ void check_breaks(const char *id);   /* the world itself ends it */
 /* plugins know what is being made with this name by an id of crikeepd's */
 void check_alias(const char *name, const char *alias);
 const char *check_plugin_id(const char *id); /* what plugins know it by */
-bool check_began_by(const char *plugin_id, uint64_t at); /* it had begun then */
+/* it had begun by @at, and was gone by @until */
+bool check_was_there(const char *plugin_id, uint64_t at, uint64_t until);
 /* it is gone, and its alias with it: plugins are told of its end by the runtime's id */
 bool check_lost_alias(const char *id);
 /* crikeepd had no part in it, or forgot it: it may be found when plugins had their lists (K27) */
