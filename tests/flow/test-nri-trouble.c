@@ -438,6 +438,26 @@ static void behind_a_stop_comes_nothing_but_remove(void **state)
 	nw_free(w);
 }
 
+/* anybody can name an id, and many would fill the memory */
+static void the_end_of_what_nobody_knows_is_not_remembered(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	struct plugin *p = nw_ready(w, "10-net");
+	nw_pod(w, "s1");
+	for (int i = 0; i < 2; i++) {
+		struct nw_sent sent;
+		nw_send(w, i ? CK_NRI_REMOVE_POD_SANDBOX : CK_NRI_STOP_POD_SANDBOX, "s1", &sent);
+		nw_settle(w);
+		assert_int_equal(sent.ended, 1);
+		assert_int_equal(sent.told, 0);
+		assert_null(w->nri->objects);
+		nw_sent_free(&sent);
+	}
+	assert_int_equal(plugin_count(p, CK_NRI_STOP_POD_SANDBOX, NULL), 0);
+	nw_free(w);
+}
+
 static void unseen(const struct ck_nri_result *result, void *userdata)
 {
 	(void)result, (void)userdata;
@@ -515,6 +535,7 @@ int main(void)
 		cmocka_unit_test(an_end_that_waits_for_memory_is_not_overtaken),
 		cmocka_unit_test(a_pod_ends_behind_its_containers),
 		cmocka_unit_test(behind_a_stop_comes_nothing_but_remove),
+		cmocka_unit_test(the_end_of_what_nobody_knows_is_not_remembered),
 		cmocka_unit_test(debts_are_paid_to_all_of_a_name),
 		cmocka_unit_test(an_update_of_what_has_just_gone_is_no_failure),
 		cmocka_unit_test(without_any_memory_it_waits),

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The whole life of a turn, by waiting and by callback: what the caller hears, what the host is
  * asked, and what remains. */
+#include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "tests/flow/fixture.h"
 #include "cache/admin-request.h"
@@ -2068,6 +2070,30 @@ static void a_thread_that_was_joined_owns_the_loop_no_more(void **state)
 	assert_int_equal(ck_cache_process(f->cache, NULL), 0);
 }
 
+/* whichever of them is the one too many */
+static void an_open_without_descriptors_says_so(void **state)
+{
+	struct fixture *f = *state;
+	struct rlimit limit;
+	unsigned said = 0;
+	int fd = dup(0), r;
+	fx_open(f); /* its directory and its key are there from now on */
+	fx_close(f);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	do {
+		struct rlimit few = { (rlim_t)fd++, limit.rlim_max };
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+		r = ck_cache_open(&f->options, &f->cache, &f->err);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		if (r < 0 && strstr(f->err.text, "the loop's descriptors")) {
+			assert_non_null(strstr(f->err.text, strerror(EMFILE)));
+			said++;
+		}
+	} while (r < 0);
+	assert_true(said >= 3); /* it makes three */
+}
+
 /* ---- both faces ------------------------------------------------------------------------------ */
 
 #define BOTH(test) \
@@ -2175,6 +2201,7 @@ int main(void)
 		ON_FIXTURE(callbacks_that_make_callbacks_do_not_keep_the_loop),
 		ON_FIXTURE(an_idle_loop_looks_once),
 		ON_FIXTURE(a_thread_that_was_joined_owns_the_loop_no_more),
+		ON_FIXTURE(an_open_without_descriptors_says_so),
 	};
 	return CK_TEST_MAIN(tests);
 }

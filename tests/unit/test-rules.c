@@ -1737,6 +1737,19 @@ static void k15_stalled_loop_serves_before_it_expires(void **state)
 	assert_int_equal(outcome(B), CK_HAND_BACK);
 }
 
+/* its caller has waited until the end, so it is not yet forgotten */
+static void k15_stalled_loop_answers_before_it_expires(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	begin(B, sandbox, 10 * S);
+	world_inspected(w, 0, false);
+	world_stall(w, 2 * CK_TTL);
+	world_time(w, 0);
+	assert_int_equal(outcome(B), CK_BUSY);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+}
+
 static void k16_stopping_a_sandbox_takes_its_containers_along(void **state)
 {
 	(void)state;
@@ -3971,6 +3984,7 @@ int main(void)
 		TEST(k15_ttl_counts_from_the_last_interest_and_rests),
 		TEST(k15_nothing_expires_just_after_a_restart),
 		TEST(k15_stalled_loop_serves_before_it_expires),
+		TEST(k15_stalled_loop_answers_before_it_expires),
 		TEST(k16_stopping_a_sandbox_takes_its_containers_along),
 		TEST(k16_stop_of_a_sandbox_nobody_listed_holds_until_it_is_listed),
 		TEST(k16_stop_of_a_lost_creation_holds_when_it_is_found),
