@@ -182,7 +182,7 @@ boot_qemu() {
 		-kernel "$base/vmlinuz" -initrd "$base/initrd" -append "$kernel_options" \
 		-drive "file=$base/disk,if=virtio,format=raw" \
 		-drive "file=$work/stage.img,if=virtio,format=raw" \
-		-serial "file:$own/console" -serial "file:$heard" </dev/null >"$own/qemu" 2>&1
+		-serial "file:$own/console" -serial "file:$heard" </dev/null >"$own/emulator" 2>&1
 }
 
 # The file systems, processes and control groups of this machine are none of its business. It shares
@@ -216,7 +216,7 @@ boot_namespaces() {
 
 boot() {
 	local limit=$((3000 * ${CK_TEST_SLOW:-1})) heard=$own/heard
-	: >"$heard"
+	tee "$heard" "$own/console" "$own/emulator" </dev/null
 	"boot_$way" &
 	machine=$!
 	# shown as it comes
@@ -239,6 +239,6 @@ boot
 machine=
 ! grep -q '^not ok ' "$work/heard" || failed=1
 if ! grep -qx end "$work/heard"; then
-	not_ok 'the machine has come to its end' "$(tail -n 30 "$own/console")"
+	not_ok 'the machine has come to its end' "$(tail -n 30 "$own/console" "$own/emulator")"
 fi
 exit "$failed"
