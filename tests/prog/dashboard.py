@@ -14,6 +14,7 @@ import urllib.request
 
 WINDOW = 10  # seconds, of a rate: ten scrapes
 COLORS = {"green": "#37872d", "red": "#c4162a", "orange": "#e0752d", "blue": "#1f60c4"}
+FORMATS = {"bytes": "%.0s %cB"}
 WIDTH, ROW = 1500, 32  # pixels of the picture, and of a unit of height
 
 
@@ -94,6 +95,10 @@ def draw_stat(panel, results, height):
 def draw_series(panel, results, height, since):
     out, plots = place(panel, height), []
     out += f"set title {quoted(panel['title'])} noenhanced\n"
+    unit = panel["fieldConfig"]["defaults"]["unit"]
+    out += f"set format y {quoted(FORMATS.get(unit, '%g'))}\n"
+    if not any(value for found in results for _, points in found for _, value in points):
+        out += "set yrange [0:1]\n"  # gnuplot has no range for a line at 0
     for target, found in zip(panel["targets"], results):
         for labels, points in found:
             name = f"$D{panel['id']}_{len(plots)}"
@@ -107,7 +112,7 @@ def draw_series(panel, results, height, since):
             out += "EOD\n"
             plots.append(f"{name} using 1:2 with lines linewidth 2 "
                          f"title {quoted(legend(target, labels))} noenhanced")
-    return out + "plot " + ", ".join(plots) + "\n"
+    return out + "plot " + ", ".join(plots) + "\nset yrange [0:*]\n"
 
 
 def draw(panels, picture, since):
@@ -126,7 +131,9 @@ def draw(panels, picture, since):
               # an empty plot carries the labels of the whole picture
               f"unset border\nunset tics\nunset key\n{labels}set yrange [0:1]\nplot [0:1] -1\n"
               "unset label\nunset object\nset border\nset tics\nset key below\nset grid\n"
-              f"set yrange [0:*]\nset xrange [0:{math.ceil(time.time() - since)}]\n"
+              # a line at the top is none of the frame's
+              "set offsets 0,0,graph 0.08,0\nset yrange [0:*]\n"
+              f"set xrange [0:{math.ceil(time.time() - since)}]\n"
               f"{plots}unset multiplot\n")
     subprocess.run(["gnuplot"], input=script, text=True, check=True)
 

@@ -3,7 +3,7 @@
 #
 # A real Prometheus scrapes a crikeepd before its simulated runtime through crikeep exporter, with
 # the alerts of contrib/prometheus. An alert fires, and every query of the dashboard has an answer.
-# It takes some 25 s, as Prometheus has no clock that could be set. CK_TEST_PICTURE=FILE lets
+# It takes some 30 s, as Prometheus has no clock that could be set. CK_TEST_PICTURE=FILE lets
 # gnuplot draw the dashboard.
 #
 # Functions are called by check, variables are prelude.sh's:
@@ -112,13 +112,19 @@ load() {
 	done
 	wait "${clients[@]}"
 }
-# what nobody asks for again is evicted
-given_up() {
-	asks --pod lonely --uid lonely --deadline 300ms --give-up 10ms
-	wait_for 100 "$crikeep" explain --state-dir "$run" prod/lonely &&
-		wait_for 100 is_kept && "$crikeep" evict --state-dir "$run" --yes prod/lonely
+# kept NAME: asked for once, and late
+kept() {
+	asks --pod "$1" --uid "$1" --deadline 300ms --give-up 10ms
+	wait_for 100 is_kept "$1"
 }
-is_kept() { "$crikeep" list --state-dir "$run" --state kept | grep -q lonely; }
+is_kept() { "$crikeep" list --state-dir "$run" --state kept | grep -q "$1"; }
+# one is no longer what is wanted; and what nobody asks for again is evicted
+given_up() {
+	kept other && asks --pod other --uid other --runtime-handler other --deadline 9s &&
+		kept lonely &&
+		"$crikeep" explain --state-dir "$run" prod/lonely &&
+		"$crikeep" evict --state-dir "$run" --yes prod/lonely
+}
 lived() {
 	local bad=0
 	load || bad=1
@@ -131,7 +137,8 @@ lived() {
 saved() {
 	wait_for 100 holds 'crikeep_saved_total{kind="sandbox"} >= 4' &&
 		holds 'crikeep_saved_seconds_total{kind="sandbox"} >= 6' &&
-		holds 'crikeepd_runtime_create_seconds_count{kind="container"} >= 8'
+		holds 'crikeepd_runtime_create_seconds_count{kind="container"} >= 8' &&
+		holds 'sum(crikeep_changed_total) >= 1'
 }
 # with the first command and the section of the manual
 fires() {
