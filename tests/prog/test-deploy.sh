@@ -37,7 +37,14 @@ file() { # file PATH [TEXT]...
 mkdir -p "$work/bin" "$sd"
 ln -s "$here/deploy/systemctl" "$crikeep" "$crikeepd" "$work/bin/"
 printf '#!/bin/sh\ncat "%s/ready"\n' "$sd" >"$work/bin/kubectl" # not that of this machine
-chmod +x "$work/bin/kubectl"
+cat >"$work/bin/sleep" <<'END'
+#!/bin/bash
+case $(ps -o args= $PPID) in
+*crikeep-deploy*) ! rm "$sd/term" 2>/dev/null || kill -TERM $PPID ;;
+esac
+exec /bin/sleep "$@"
+END
+chmod +x "$work/bin"/{kubectl,sleep}
 PATH=$work/bin:$PATH
 for_all() { # for_all VERB: of systemctl
 	systemctl "$1" crikeepd.socket crikeepd.service crikeepd-bypass.socket \
@@ -112,6 +119,15 @@ restarts() { grep -c '^restart kubelet' "$sd/calls"; }
 as_before() { diff "$work/before" <(picture); }
 enabled() { deploy 0 status && says 'All is well' && through cri.sock; }
 
+# once the watch has begun: COMMAND...
+meanwhile() {
+	: >"$work/said.out"
+	{ wait_for 600 grep -q Watching "$work/said.out" && "$@"; } &
+}
+crash() { kill -9 "$(cat "$sd/crikeepd.service.pid")"; }
+ended='crikeepd.service has failed|crikeepd has ended by itself'
+bypass() { touch "$sd/crikeepd-bypass.service.active" "$sd/crikeepd-bypass.socket.active"; }
+terminate() { touch "$sd/term"; } # at its next pause
 # ---- on and off ----------------------------------------------------------------------------------
 
 node || exit 99
@@ -190,6 +206,74 @@ shadow_cut_off() { # between the new drop-in and the restart of crikeepd
 		as_before
 }
 check 'also where a change was cut off' shadow_cut_off
+
+# A change that does not go well ends as it began. mode MODE: enable's options for it, the metric's
+# value, and the end of crikeepd's command; other MODE.
+mode() {
+	case $1 in
+	counting) with=(--shadow) value=1 command=' --shadow$' ;;
+	full) with=() value=0 command='crikeepd$' ;;
+	esac
+}
+other() { if [ "$1" = full ]; then echo counting; else echo full; fi; }
+# begin_as MODE: of a new node; then it is to be changed to the other one
+begin_as() {
+	node && picture >"$work/before" && mode "$1" &&
+		deploy 0 enable "${with[@]}" --watch=0 && picture >"$work/as" || return
+	kubelet=$(cat "$sd/kubelet.service.pid")
+}
+# goes_back MODE TEXT [WATCH]: the change to the other one fails for that reason
+goes_back() {
+	mode "$(other "$1")"
+	deploy 3 enable "${with[@]}" --watch="${3:-60s}" && says "$2" && says 'again as it was' &&
+		mode "$1" && enabled && counts "$value" && kubelet_is "$kubelet" &&
+		diff "$work/as" <(picture)
+}
+change_does_not_start() { # change_does_not_start MODE
+	begin_as "$1" && mode "$(other "$1")" && echo "$command" >"$sd/crikeepd-is-broken" &&
+		goes_back "$1" 'the change failed' && deploy 0 disable && as_before
+}
+change_crashes() {
+	begin_as "$1" && meanwhile crash && goes_back "$1" "$ended" && deploy 0 disable &&
+		as_before
+}
+change_is_interrupted() {
+	begin_as "$1" && meanwhile terminate && goes_back "$1" interrupted && deploy 0 disable &&
+		as_before
+}
+change_is_bypassed() {
+	begin_as "$1" && meanwhile bypass && goes_back "$1" 'is bypassed' && deploy 0 disable &&
+		as_before
+}
+# the drop-in is written, and systemd does not read it
+change_is_not_read() {
+	begin_as "$1" && echo 1 >"$sd/reload-fails" && goes_back "$1" 'cannot be written' &&
+		deploy 0 disable && as_before
+}
+# What it was does not work any more, either: the kubelet does without crikeepd
+neither() {
+	begin_as full && : >"$sd/crikeepd-is-broken" && deploy 4 enable --shadow --watch=60s &&
+		says 'nor does it go on as it was' && as_before
+}
+# The next run, after kill -9, knows how it began, too
+change_is_cut_off() {
+	begin_as "$1" && mode "$(other "$1")" || return
+	"$deploy" --root="$root" enable "${with[@]}" --watch=600s >"$work/said.out" 2>&1 &
+	wait_for 600 grep -q Watching "$work/said.out" && kill -9 $! || return
+	wait $! 2>/dev/null
+	deploy 3 status && says 'cut off' && meanwhile crash && goes_back "$1" "$ended" &&
+		deploy 0 disable && as_before
+}
+for from in counting full; do
+	to=$(other $from)
+	check "$from to $to: crikeepd does not start" change_does_not_start $from
+	check "$from to $to: crikeepd ends" change_crashes $from
+	check "$from to $to: crikeepd is bypassed" change_is_bypassed $from
+	check "$from to $to: SIGTERM" change_is_interrupted $from
+	check "$from to $to: systemd does not read the drop-in" change_is_not_read $from
+	check "$from to $to: kill -9, and the next try fails" change_is_cut_off $from
+done
+check 'crikeepd works neither after the change nor as it was' neither
 shadow_crio() {
 	node /run/crio/crio.sock && picture >"$work/before" &&
 		deploy 0 enable --shadow --watch=0 && deploy 0 status && counts 1 &&
@@ -314,13 +398,6 @@ does_not_start() {
 		rm "$sd/crikeepd-is-broken" && [ "$(restarts)" = 0 ]
 }
 check 'a crikeepd that does not start: the kubelet is not touched' does_not_start
-# once the watch has begun: COMMAND...
-meanwhile() {
-	: >"$work/said.out"
-	{ wait_for 600 grep -q Watching "$work/said.out" && "$@"; } &
-}
-crash() { kill -9 "$(cat "$sd/crikeepd.service.pid")"; }
-ended='crikeepd.service has failed|crikeepd has ended by itself'
 crashes() { meanwhile crash && put_back "$ended"; }
 check 'a crikeepd that ends' crashes
 crash_and_start() { crash && sleep 0.3 && systemctl start crikeepd.service; }
@@ -328,7 +405,6 @@ restarted() {
 	meanwhile crash_and_start && put_back "$ended"
 }
 check 'a crikeepd that ends and is started again' restarted
-bypass() { touch "$sd/crikeepd-bypass.service.active" "$sd/crikeepd-bypass.socket.active"; }
 bypassed() { meanwhile bypass && put_back 'is bypassed'; }
 check 'a crikeepd that is bypassed' bypassed
 kubelet_dies() { kill -9 "$(cat "$sd/kubelet.service.pid")"; }
@@ -359,11 +435,16 @@ check 'a drop-in that counts more: the kubelet is not touched' counts_more "$(re
 systemctl daemon-reload
 picture >"$work/before"
 terminated() {
-	meanwhile pkill_own && put_back 'interrupted'
+	meanwhile terminate && put_back 'interrupted'
 }
-# the oldest: the others are its own, and about to be other programs
-pkill_own() { kill -TERM "$(pgrep -o -f "^/bin/bash $deploy --root=$root enable")"; }
 check 'SIGTERM' terminated
+fails_to_start() { touch "$sd/kubelet-is-broken"; terminate; }
+terminated_in_vain() { # what it sees on its way back counts
+	meanwhile fails_to_start && deploy 4 enable --watch=60s && says 'interrupted' &&
+		says 'the kubelet is not well without crikeepd' &&
+		rm "$sd/kubelet-is-broken" && deploy 0 disable && node && picture >"$work/before"
+}
+check 'SIGTERM, and the kubelet does not start again' terminated_in_vain
 
 # ---- kill -9 at each step ------------------------------------------------------------------------
 
