@@ -2856,6 +2856,21 @@ static void k22_what_is_used_in_the_round_of_its_commit_is_told_once(void **stat
 	assert_null(world_job(w, CK_WANT_RUN, 1));
 }
 
+static void k22_what_is_removed_in_the_round_it_was_found_in_use_is_not_told(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_external(w, B, (struct request[]){ container_in(A) }, CK_CONDITION_RUNNING, false);
+	w->more = true;
+	list_passes(CK_CONTAINER);
+	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+	assert_true(ck_machine_has_wants(w->m));
+	world_forget(w, A);
+	assert_false(ck_machine_has_wants(w->m));
+	round_ends();
+	assert_null(ck_machine_entries(w->m));
+}
+
 static void k25_undelivered_container_is_kept_again(void **state)
 {
 	(void)state;
@@ -4046,6 +4061,7 @@ int main(void)
 		TEST(k22_what_is_in_use_is_told_when_there_is_memory),
 		TEST(k22_what_was_in_use_is_told_although_it_has_ended),
 		TEST(k22_what_is_used_in_the_round_of_its_commit_is_told_once),
+		TEST(k22_what_is_removed_in_the_round_it_was_found_in_use_is_not_told),
 		TEST(k25_undelivered_container_is_kept_again),
 		TEST(k25_undelivered_container_of_a_dead_sandbox_is_evicted),
 		TEST(k25_what_somebody_may_have_got_since_stays),
