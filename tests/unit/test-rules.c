@@ -3560,6 +3560,19 @@ static void k33_new_database_is_written_from_memory(void **state)
 	assert_int_equal(state_of(C), CK_STATE_UNKNOWN);
 }
 
+/* there is no row to delete, so there is nothing to wait for */
+static void k33_what_a_new_database_never_had_is_forgotten_at_once(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	world_disk(w, true);
+	row_forget(&w->db[world_entry(w, A)->row.id]); /* the old one was set aside */
+	ck_machine_all_dirty(w->m);
+	world_forget(w, A);
+	assert_null(ck_machine_entries(w->m));
+	world_disk(w, false);
+}
+
 /* ---- the seam to the hooks (H4) -------------------------------------------------------------- */
 
 static void h04_required_plugin_that_is_absent_is_named(void **state)
@@ -4093,6 +4106,7 @@ int main(void)
 		TEST(k32_answers_about_what_was_forgotten_change_nothing),
 		TEST(k32_a_stop_of_what_was_forgotten_is_not_followed_by_a_destroy),
 		TEST(k33_new_database_is_written_from_memory),
+		TEST(k33_what_a_new_database_never_had_is_forgotten_at_once),
 		TEST(h04_required_plugin_that_is_absent_is_named),
 		TEST(answers_about_nothing_change_nothing),
 		TEST(what_cannot_be_an_object_is_not_taken_for_one),
