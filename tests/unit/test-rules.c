@@ -718,6 +718,19 @@ static void k07_what_is_being_removed_is_not_taken_back(void **state)
 	assert_null(world_entry(w, B));
 }
 
+static void k07_what_dies_while_plugins_are_told_is_made_anew(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	assert_int_equal(world_finish(w, A, true), CK_WAIT);
+	world_condition(w, A, CK_CONDITION_DEAD);
+	world_seen(w, A);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	let_evict();
+	assert_int_equal(outcome(A), CK_CREATE);
+	assert_int_equal(w->creations_n, 2);
+}
+
 /* the answer is in memory, but nobody could be told */
 static void k07_without_memory_for_plugins_the_result_is_kept(void **state)
 {
@@ -3944,6 +3957,7 @@ int main(void)
 		TEST(k07_start_of_what_nobody_was_told_changes_nothing),
 		TEST(k07_start_revives_nothing_that_was_given_up),
 		TEST(k07_what_is_being_removed_is_not_taken_back),
+		TEST(k07_what_dies_while_plugins_are_told_is_made_anew),
 		TEST(k07_without_memory_for_plugins_the_result_is_kept),
 		TEST(k08_lost_creation_is_asked_after_and_found),
 		TEST(k08_questions_come_slower_and_slower),
