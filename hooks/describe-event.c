@@ -68,14 +68,17 @@ static void described(struct ck_nri_job *host_call, int grpc, const void *bytes,
 	dispatch->host_call = NULL;
 	if (dispatch->phase != CK_DISPATCH_DESCRIBE)
 		return;
-	if (grpc != CK_GRPC_OK || !bytes) {
-		not_described(dispatch, host_call->kind, grpc ? grpc : CK_GRPC_INTERNAL);
-		return;
-	}
 	struct ck_nri_object *object =
 		host_call->kind == dispatch->object->kind
 			? dispatch->object
 			: ck_nri_object_find(nri, host_call->kind, host_call->id);
+	/* it is gone, and this is what the host still knows of it: better than its key alone */
+	bool last = grpc == CK_GRPC_NOT_FOUND && !ck_nri_event_announces(dispatch->event) &&
+		    !(object && object->described);
+	if ((grpc != CK_GRPC_OK && !last) || !bytes) {
+		not_described(dispatch, host_call->kind, grpc ? grpc : CK_GRPC_INTERNAL);
+		return;
+	}
 	struct ck_blob **at = host_call->kind == CK_SANDBOX ? &dispatch->pod : &dispatch->container;
 	int r = object ? ck_nri_object_described(nri, object, bytes, len, &err) : 0;
 	if (r >= 0)

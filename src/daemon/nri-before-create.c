@@ -135,15 +135,21 @@ void ck_consults_end(struct ck_daemon *daemon)
 	}
 }
 
+/* Does a plugin hear of the id that it is asked about? */
+static bool asks_before(const struct ck_daemon *daemon)
+{
+	return ck_plugging_wanted(daemon,
+				  CK_NRI_BIT(CREATE_CONTAINER) |
+					  CK_NRI_BIT(VALIDATE_CONTAINER_ADJUSTMENT));
+}
+
 /* the request for the runtime. 0, or an error */
 static int adjusted(const struct ck_consult *consult, const struct ck_nri_result *result,
 		    struct ck_bytes *out, struct ck_error *err)
 {
 	CK_AUTO_BYTES struct ck_bytes changed = { 0 };
 	/* where nobody has heard of the id, it is not needed */
-	bool known = ck_plugging_wanted(consult->call->daemon,
-					CK_NRI_BIT(CREATE_CONTAINER) |
-						CK_NRI_BIT(VALIDATE_CONTAINER_ADJUSTMENT));
+	bool known = asks_before(consult->call->daemon);
 	int r = ck_apply_adjustment(consult->request.p, consult->request.len, result->adjustment,
 				    result->adjustment_len, result->owners, result->owners_len,
 				    known ? &changed : out, err);
@@ -190,6 +196,45 @@ static void name_it(const struct ck_key *key, uint64_t row, char ret_alias[CK_AL
 	crypto_generichash_update(&state, (const unsigned char *)&row, sizeof(row));
 	crypto_generichash_final(&state, hash, sizeof(hash));
 	sodium_bin2hex(ret_alias, CK_ALIAS_LEN + 1, hash, sizeof(hash));
+}
+
+/* @info: of a container that was asked about in an earlier life */
+static int describe_last(const struct ck_entry_info *info, struct ck_bytes *ret_container)
+{
+	char alias[CK_ALIAS_LEN + 1];
+	const struct ck_key key = {
+		.sandbox_id = info->sandbox_id,
+		.container = info->container_name,
+		.attempt = info->attempt,
+	};
+	name_it(&key, info->entry, alias);
+	int r = ck_bytes_field_text(ret_container, 1, alias);
+	if (r == 0)
+		r = ck_bytes_field_text(ret_container, 2, info->sandbox_id);
+	if (r == 0)
+		r = ck_bytes_field_text(ret_container, 3, info->container_name);
+	return r;
+}
+
+struct last {
+	const char *id;
+	struct ck_bytes *container;
+};
+
+static int find_last(const struct ck_entry_info *info, void *userdata)
+{
+	const struct last *last = userdata;
+	if (info->kind != CK_CONTAINER || strcmp(info->id, last->id) != 0)
+		return 0;
+	int r = describe_last(info, last->container);
+	return r < 0 ? r : 1;
+}
+
+bool ck_consulted_last(struct ck_daemon *daemon, const char *id, struct ck_bytes *ret_container)
+{
+	struct last last = { .id = id, .container = ret_container };
+	return daemon->conf.nri.adjust == CK_NRI_BEFORE_CREATE && asks_before(daemon) &&
+	       ck_entries(daemon->cache, find_last, &last) == 1;
 }
 
 static int begin(struct ck_consult *consult, struct ck_error *err)

@@ -4,7 +4,8 @@
  * exactly once, also when the runtime is away, memory has run out or the daemon ends.
  *
  * Describing. A verbose status, made into NRI's words by describe.c. A container's does not have to
- * say which sandbox it is in; where it does not, the runtime's list does.
+ * say which sandbox it is in; where it does not, the runtime's list does. Of one that is gone, and
+ * that plugins know by an id of ours, this id is told.
  */
 #include <stdio.h>
 #include <systemd/sd-event.h>
@@ -20,6 +21,7 @@
 #include "src/base/utf8.h"
 #include "src/cri/message.h"
 #include "src/daemon/nri/apply.h"
+#include "src/daemon/call.h"
 #include "src/daemon/daemon.h"
 #include "src/daemon/nri/describe.h"
 #include "src/daemon/nri/launcher.h"
@@ -159,7 +161,9 @@ static void described(struct ck_unary_reply *reply, void *userdata)
 	int r;
 	job->rpc = NULL;
 	if (reply->status.code != CK_GRPC_OK) {
-		job_end(job, reply->status.code, NULL);
+		bool last = reply->status.code == CK_GRPC_NOT_FOUND && job->kind == CK_CONTAINER &&
+			    ck_consulted_last(job->plugging->daemon, job->id, &job->described);
+		job_end(job, reply->status.code, last ? &job->described : NULL);
 		return;
 	}
 	if (job->kind == CK_SANDBOX)

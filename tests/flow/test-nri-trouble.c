@@ -483,6 +483,52 @@ static void debts_are_paid_to_all_of_a_name(void **state)
 	nw_free(w);
 }
 
+/* a container that is gone, of which its host still knows what plugins call it */
+static void describe_last(struct ck_nri_job *job, enum ck_kind kind, const char *id, void *userdata)
+{
+	struct nw_object o = { .id = "an-id-of-ours", .pod = "s1", .name = "main" };
+	struct plugin_buffer last = { .p = NULL };
+	o.told.kind = CK_CONTAINER;
+	nw_message(&o, &last);
+	if (kind == CK_CONTAINER)
+		ck_nri_job_done(job, 5 /* NOT_FOUND */, last.p, last.len);
+	else
+		host.describe(job, kind, id, userdata);
+	plugin_bytes_free(&last);
+}
+
+static void the_end_of_what_is_gone_is_told_as_the_host_says(void **state)
+{
+	(void)state;
+	struct nw *w = nw_new();
+	host.describe = w->host.describe;
+	w->host.describe = describe_last;
+	assert_int_equal(nw_open(w), 0);
+	nw_start(w);
+	struct plugin *p = nw_ready(w, "10-net");
+	nw_pod(w, "s1");
+	struct nw_object *o = nw_container(w, "c1", "s1");
+	o->told.told = "10-net";
+	const struct ck_nri_call stop = nw_call_of(w, CK_NRI_STOP_CONTAINER, "c1");
+	ck_nri_lock(w->nri);
+	assert_int_equal(ck_dispatch_begin(w->nri, &stop, &o->told, CK_NRI_REMOVE_CONTAINER, unseen,
+					   NULL, &w->err),
+			 0);
+	ck_nri_unlock(w->nri);
+	nw_settle(w);
+	assert_string_equal(plugin_story(p), "Synchronize() StopContainer(an-id-of-ours) "
+					     "RemoveContainer(an-id-of-ours)");
+	/* it is no description for what begins */
+	nw_container(w, "c2", "s1");
+	assert_int_equal(nw_choose(w, "c2", NULL, 0), 0);
+	struct nw_sent sent;
+	nw_send(w, CK_NRI_CREATE_CONTAINER, "c2", &sent);
+	nw_settle(w);
+	assert_string_equal(sent.refusal, "it is gone");
+	nw_sent_free(&sent);
+	nw_free(w);
+}
+
 /* ---- what plugins want changed --------------------------------------------------------------- */
 
 /* a container that has just gone is as one nobody knows: skipped */
@@ -537,6 +583,7 @@ int main(void)
 		cmocka_unit_test(behind_a_stop_comes_nothing_but_remove),
 		cmocka_unit_test(the_end_of_what_nobody_knows_is_not_remembered),
 		cmocka_unit_test(debts_are_paid_to_all_of_a_name),
+		cmocka_unit_test(the_end_of_what_is_gone_is_told_as_the_host_says),
 		cmocka_unit_test(an_update_of_what_has_just_gone_is_no_failure),
 		cmocka_unit_test(without_any_memory_it_waits),
 	};
