@@ -255,13 +255,15 @@ neither() {
 	begin_as full && : >"$sd/crikeepd-is-broken" && deploy 4 enable --shadow --watch=60s &&
 		says 'nor does it go on as it was' && as_before
 }
+is_cut_off() { deploy 3 status && says 'cut off'; }
 # The next run, after kill -9, knows how it began, too
 change_is_cut_off() {
 	begin_as "$1" && mode "$(other "$1")" || return
 	"$deploy" --root="$root" enable "${with[@]}" --watch=600s >"$work/said.out" 2>&1 &
 	wait_for 600 grep -q Watching "$work/said.out" && kill -9 $! || return
 	wait $! 2>/dev/null
-	deploy 3 status && says 'cut off' && meanwhile crash && goes_back "$1" "$ended" &&
+	# what it had begun may go on for a while
+	wait_for 600 is_cut_off && meanwhile crash && goes_back "$1" "$ended" &&
 		deploy 0 disable && as_before
 }
 for from in counting full; do
