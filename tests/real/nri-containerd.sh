@@ -24,10 +24,7 @@ stage_up() { # stage_up [PARAMETERS [OPTION...]]: parameters as of the simulator
 	echo 'timeout: 20' >"$d/crictl.yaml"
 	"$lab/containerd.sh" start "$d" || return
 	relayed=relay
-	"$tools/relay" serve --listen "$d/relay.sock" --upstream "$d/containerd.sock" \
-		--control "$d/relay.control" --log "$d/relay.log" 2>"$d/relay.err" &
-	relay_pid=$!
-	until_ 5 test -S "$d/relay.control" || return
+	relay_up relay relay.sock containerd.sock || return
 	for word in ${parameters//,/ }; do
 		case $word in
 		create.sandbox=*) slow "web create $(seconds "$word")" ;;

@@ -122,7 +122,7 @@ play_all() {
 		sed '$ { /^end$/d }' "$stage_dir/$s.out"
 		grep -q '^not ok' "$stage_dir/$s.out" || continue
 		status=1
-		for log in crikeepd.log sim.log runc/calls.log relay.log containerd.log \
+		for log in crikeepd.log sim.log runc/calls.log front.log relay.log containerd.log \
 			kubelet.log; do
 			[ -s "$stage_dir/$s/$log" ] || continue
 			echo "    == $log ends:"

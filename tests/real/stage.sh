@@ -2,14 +2,15 @@
 # A && B || C is meant; shares variables with those who source it.
 # shellcheck shell=bash disable=SC2015,SC2034,SC2086,SC2154
 #
-# The stage of a scenario, for tests to source: crictl -> crikeepd [-> relay] -> containerd -> runc,
-# all of its own, in the directory $d. What the runtime did is read from runc and its log of calls,
-# never from crikeepd.
+# The stage of a scenario, for tests to source: crictl [-> a relay in front] -> crikeepd [-> relay]
+# -> containerd -> runc, all of its own, in the directory $d. What the runtime did is read from runc
+# and its log of calls, never from crikeepd.
 #
 # Before: play.sh; $d.
 
 socket=containerd.sock # the runtime's, in $d
 relayed=''           # what crikeepd talks to: "" containerd itself, or "relay"
+fronted=''           # not empty: who talks to it talks to a relay
 ttl=20s              # of what is kept
 more=()              # crikeepd's further options
 managed=''           # not empty: it runs under a service manager, which has its socket
@@ -117,21 +118,75 @@ stage() { # stage [relay]: everything up
 	echo 'timeout: 10' >"$d/crictl.yaml"
 	"$lab/containerd.sh" start "$d" || return
 	relayed=${1:-}
-	if [ -n "$relayed" ]; then
-		"$tools/relay" serve --listen "$d/relay.sock" --upstream "$d/containerd.sock" \
-			--control "$d/relay.control" \
-			--log "$d/relay.log" 2>"$d/relay.err" &
-		until_ 5 test -S "$d/relay.control" || return
-	fi
-	crikeepd_start
+	[ -z "$relayed" ] || relay_up relay relay.sock containerd.sock || return
+	[ -z "$fronted" ] || relay_up front cri.sock crikeepd.sock || return
+	crikeepd_start || return
+	[ -z "$fronted" ] || # what was asked until it answered is not compared
+		truncate -s 0 "$d/front.log" "$d/relay.log"
+}
+# relay_up NAME SOCKET UPSTREAM: NAME.control is for orders, NAME.log has the calls. $relay_pid
+relay_up() {
+	"$tools/relay" serve --listen "$d/$2" --upstream "$d/$3" --control "$d/$1.control" \
+		--log "$d/$1.log" 2>"$d/$1.err" &
+	relay_pid=$!
+	until_ 5 test -S "$d/$1.control"
+}
+
+# Between the front and the other relay nothing is altered: each message that came out on one side
+# had gone in on the other, to the byte, and each came out whose caller stayed to the end. The
+# requests go down; answers, and how calls ended, go up. What is told to one that has left may still
+# come through. crikeepd's own question is Version.
+unaltered() {
+	awk '
+	FILENAME ~ /front.log$/ { side = "front" }
+	FILENAME !~ /front.log$/ { side = "behind" }
+	$4 == "request" { open[side " " $2] = $3 }
+	$4 == "told" || $4 == "left" { delete open[side " " $2] }
+	$4 == "left" && side == "front" { left[$3]++; gone++; next }
+	$4 == "left" { $4 = "told" }
+	$4 == "request" || $4 == "answer" || $4 == "told" {
+		key = $4 " " $3 " " $5
+		keys[key]
+		n[side, key]++
+	}
+	function bad(what) { print what; wrong = 1 }
+	END {
+		for (call in open)
+			bad(open[call] " is under way: " call)
+		for (key in keys) {
+			split(key, k, " ")
+			front = n["front", key]
+			behind = n["behind", key]
+			if (k[2] == "Version" && behind > front)
+				behind = front # what is beyond is its own
+			went_in = k[1] == "request" ? front : behind
+			came_out = k[1] == "request" ? behind : front
+			passed[k[1]] += came_out
+			if (came_out > went_in)
+				bad("came out, and had not gone in: " key)
+			else
+				lost[k[1] " " k[2]] += went_in - came_out
+		}
+		for (kind in lost) {
+			split(kind, k, " ")
+			if (lost[kind] > left[k[2]])
+				bad(lost[kind] " did not come out: " kind)
+		}
+		if (!passed["request"] || !passed["answer"])
+			bad("nothing has passed")
+		printf "%d requests and %d answers passed, %d ends; %d callers left\n",
+			passed["request"], passed["answer"], passed["told"], gone
+		exit wrong
+	}' "$d/front.log" "$d/relay.log"
 }
 
 crikeepd_start() {
-	local upstream=$d/$socket
+	local upstream=$d/$socket listen=$d/cri.sock
 	[ -z "$relayed" ] || upstream=$d/relay.sock
-	local manager=("$build/tests/daemon/service-manager" "$d/manager.log" 32 "cri=$d/cri.sock")
+	[ -z "$fronted" ] || listen=$d/crikeepd.sock
+	local manager=("$build/tests/daemon/service-manager" "$d/manager.log" 32 "cri=$listen")
 	${managed:+"${manager[@]}" --} "$crikeepd" --runtime="unix://$upstream" \
-		--listen="$d/cri.sock" --unfiltered="$d/all.sock" --metrics="$d/metrics.sock" \
+		--listen="$listen" --unfiltered="$d/all.sock" --metrics="$d/metrics.sock" \
 		--state-dir="$d/kept" --ttl="$ttl" --set=log.target=stderr "${more[@]}" \
 		2>>"$d/crikeepd.log" </dev/null &
 	crikeepd_pid=$!

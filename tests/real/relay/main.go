@@ -14,14 +14,17 @@
 //	relay spell SOCKET TEXT PATH...                 an empty request at each path, to the letter: "CODE has|lacks PATH", whether its answer has TEXT
 //
 // The log has one line for each event of a call: seconds since 1970, its number, METHOD, and begin,
-// done CODE (the runtime has answered), left (the caller has gone) or told (the answer was passed
-// on).
+// request DIGEST (a message of the caller), done CODE (the runtime has answered), answer DIGEST (a
+// message that is passed on), told DIGEST (the status was passed on, after the messages) or left
+// DIGEST (the caller has gone, or its deadline has passed: then this status may still reach it). The
+// digests of two relays, one before and one behind a third party, tell what that does to a message.
 package main
 
 import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"flag"
 	"fmt"
 	"io"
@@ -80,6 +83,16 @@ func (r *relay) note(n int, method, format string, args ...interface{}) {
 	io.WriteString(r.events, line)
 }
 
+// digest of a message; digestOf a status
+func digest(what []byte) string {
+	sum := sha256.Sum256(what)
+	return fmt.Sprintf("%x", sum[:8])
+}
+
+func digestOf(err error) string {
+	return digest([]byte(fmt.Sprintln(status.Code(err), status.Convert(err).Message())))
+}
+
 // rules for this call, put together
 func (r *relay) ruleFor(method string, request []byte) (all rule, cleared chan struct{}) {
 	r.mu.Lock()
@@ -109,6 +122,7 @@ func (r *relay) call(_ interface{}, client grpc.ServerStream) error {
 	if err := client.RecvMsg(&first); err != nil {
 		return err
 	}
+	r.note(n, method, "request %s", digest(first))
 	rule, cleared := r.ruleFor(method, first)
 
 	// What of the caller reaches the runtime: its metadata always, its deadline and its leaving
@@ -122,37 +136,40 @@ func (r *relay) call(_ interface{}, client grpc.ServerStream) error {
 	if md, ok := metadata.FromIncomingContext(client.Context()); ok {
 		ctx = metadata.NewOutgoingContext(ctx, md.Copy())
 	}
-	stream, err := r.upstream.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, full)
+	// CRI has no calls whose client sends a stream: the one message is the last one, and says so,
+	// as the caller's did
+	stream, err := r.upstream.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, full)
 	if err == nil {
 		err = stream.SendMsg(&first)
 	}
 	if err != nil && err != io.EOF {
 		r.note(n, method, "done %s", status.Code(err))
+		r.told(n, method, err, client)
 		return err
 	}
-	go func() {
-		for message := first; client.RecvMsg(&message) == nil; {
-			if stream.SendMsg(&message) != nil {
-				return
-			}
-		}
-		// CRI has no calls whose client sends a stream: the one message is followed by the
-		// end, or by the client's leaving
-		stream.CloseSend()
-	}()
-
 	done := make(chan error, 1)
 	go func() { done <- r.answers(n, method, rule, cleared, stream, client) }()
 	select {
 	case err = <-done:
+		if client.Context().Err() != nil {
+			r.note(n, method, "left %s", digestOf(err))
+		}
 	case <-client.Context().Done():
-		r.note(n, method, "left")
+		err = status.FromContextError(client.Context().Err()).Err()
+		r.note(n, method, "left %s", digestOf(err))
 		if rule.keep {
 			<-done // a call that is kept holds its stream until the runtime has answered
 		}
-		return status.FromContextError(client.Context().Err()).Err()
 	}
 	return err
+}
+
+// pass a message on to the caller, who may have gone
+func (r *relay) pass(n int, method string, message []byte, client grpc.ServerStream) error {
+	if client.Context().Err() == nil {
+		r.note(n, method, "answer %s", digest(message))
+	}
+	return client.SendMsg(&message)
 }
 
 func (r *relay) answers(n int, method string, rule rule, cleared chan struct{}, stream grpc.ClientStream, client grpc.ServerStream) error {
@@ -168,7 +185,7 @@ func (r *relay) answers(n int, method string, rule rule, cleared chan struct{}, 
 		}
 		if rule.hold > 0 {
 			held = append(held, message)
-		} else if err = client.SendMsg(&message); err != nil {
+		} else if err = r.pass(n, method, message, client); err != nil {
 			return err
 		}
 	}
@@ -185,15 +202,20 @@ func (r *relay) answers(n int, method string, rule rule, cleared chan struct{}, 
 		}
 	}
 	for i := range held {
-		if err := client.SendMsg(&held[i]); err != nil {
+		if err := r.pass(n, method, held[i], client); err != nil {
 			return err
 		}
 	}
 	client.SetTrailer(stream.Trailer())
-	if client.Context().Err() == nil {
-		r.note(n, method, "told")
-	}
+	r.told(n, method, err, client)
 	return err
+}
+
+// told the caller how its call ended, or it has gone
+func (r *relay) told(n int, method string, err error, client grpc.ServerStream) {
+	if client.Context().Err() == nil {
+		r.note(n, method, "told %s", digestOf(err))
+	}
 }
 
 // obey one line of the control socket
