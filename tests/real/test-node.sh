@@ -15,6 +15,7 @@ set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
 scenarios='slow_sandbox slow_sandbox_straight slow_sandbox_1.6 late_container both_late
+	only_counting_many only_counting only_counting_late_container
 	ordinary_use slow_start slow_start_straight slow_start_1.6 slower_start
 	deleted_pod deleted_with_a_late_container
 	crikeepd_killed kubelet_killed both_killed twenty_pods
@@ -31,24 +32,25 @@ command -v curl >/dev/null || skip_all 'there is no curl'
 enter "$@"
 node_prepare || { echo 'not ok - the node is prepared'; exit 1; }
 
-# node [1.6] [straight] [relay]: everything up; $began is when the first manifest came
+# node [1.6] [straight] [relay] [counting]: everything up; $began is when the first manifest came
 node() {
-	local s n=0 word runtime=2.4 straight='' with=''
+	local s n=0 word runtime=2.4 way=crikeepd with=''
 	for word; do
 		case $word in
 		1.6) runtime=1.6 ;;
-		straight) straight=1 ;;
+		straight) way=straight ;;
 		relay) with=relay ;;
+		counting) way='only counts' with=relay fronted=yes more+=(--shadow) ;;
 		esac
 	done
 	for s in $scenarios; do
 		n=$((n + 1))
 		[ "$s" != "${d##*/}" ] || port=$((20250 + n))
 	done
-	path="$([ -z "$straight" ] && echo crikeepd || echo straight), containerd $runtime"
+	path="$way, containerd $runtime"
 	[ $runtime = 1.6 ] || PATH=$tools/containerd:$PATH
 	stage $with && groups_up || return
-	kubelet_up "$d/$([ -z "$straight" ] && echo cri.sock || echo $socket)"
+	kubelet_up "$d/$([ "$way" != straight ] && echo cri.sock || echo $socket)"
 }
 begin() { # begin POD...
 	local p
@@ -284,16 +286,19 @@ both_killed() {
 
 # ---- many, and again ---------------------------------------------------------------------------
 
-twenty_pods() {
+begin_twenty() { # begin_twenty SECONDS: that long or longer takes each sandbox
 	local i delays=() names=()
-	timeout=3s
-	node || return
 	for i in {1..20}; do
 		names+=("p$i")
-		delays+=("p$i-n create:sandbox $((6 + i % 3))")
+		delays+=("p$i-n create:sandbox $(($1 + i % 3))")
 	done
 	slow "${delays[@]}"
 	begin "${names[@]}"
+}
+twenty_pods() {
+	timeout=3s
+	node || return
+	begin_twenty 6
 	check 'all are up' up_in 110 20
 	row 20 20
 	not_restarted
@@ -404,6 +409,110 @@ started_while_away() {
 	row 1 1
 	not_restarted
 	cleaned
+}
+
+# ---- crikeepd only counts ----------------------------------------------------------------------
+# A relay stands on either side of it. What is slow ceases to be so when enough was given up, for
+# without help no pod would ever be up. What is not slow has long deadlines, for the same reason.
+
+count() { # a node whose crikeepd counts
+	ttl=10m timeout=10s
+	node counting
+}
+
+# given_up METHOD N: so many calls ended by their deadline, whoever said so first
+given_up() {
+	at_least "$(awk -v method="$1" '
+		$3 == method && ($4 == "left" || $5 == "DeadlineExceeded") { over[$2] }
+		END { for (call in over) n++; print n + 0 }' "$d/front.log")" "$2"
+}
+# counted SERIES KIND: by crikeepd
+counted() {
+	"$crikeep" exporter --once --socket="$d/metrics.sock" |
+		sed -n "s/^crikeepd_$1_total{kind=\"$2\"} //p"
+}
+# by containerd's own log, how often it was asked for a KIND, said that the name is taken, and began
+asked_of_containerd() {
+	case $1 in
+	sandbox) grep ' msg="RunPodSandbox for ' "$d/containerd.log" |
+		grep -vc ' returns sandbox id \| failed, error" ' ;;
+	container) grep -c ' msg="CreateContainer within sandbox .* for container ' \
+		"$d/containerd.log" ;;
+	esac
+}
+refused_by_containerd() { grep -c "msg=.* failed.*failed to reserve $1 name" "$d/containerd.log"; }
+begun_by_containerd() { echo $(($(asked_of_containerd $1) - $(refused_by_containerd $1))); }
+
+# as_the_runtime: what crikeepd has counted is what containerd has done. Full use saves what the
+# kubelet did not get of that: for each of those it asked once more. $saved
+as_the_runtime() {
+	local kind method begun given
+	saved=0
+	for kind in sandbox container; do
+		[ $kind = sandbox ] && method=RunPodSandbox || method=CreateContainer
+		begun=$(begun_by_containerd $kind)
+		given=$(grep -c " $method answer " "$d/front.log")
+		saved=$((saved + begun - given))
+		check "each creation of a $kind is counted" is "$(counted creates $kind)" \
+			"$(asked_of_containerd $kind)"
+		check "each $kind that the kubelet got is counted" is \
+			"$(counted answers $kind)" "$given"
+		check "each $kind that full use saves is counted" is \
+			"$(counted shadow_saved $kind)" $((begun - given))
+		echo "# $scenario: $kind: $(counted creates $kind) asked for, $begun begun," \
+			"$given given, $(counted shadow_saved $kind) saved"
+	done
+	# with twenty at once, the kubelet may leave before containerd has called runc
+	check 'runc was asked for no other sandbox' at_least "$(begun_by_containerd sandbox)" \
+		"$(runc_did create sandbox begin)"
+	check 'crikeep status says how many would be saved' grep -q "Would save: $saved (" \
+		<("$crikeep" status --socket="$d/metrics.sock" --endpoint="unix://$d/cri.sock" \
+			--state-dir="$d/kept")
+}
+
+pods_up() { # pods_up N: so many have a container that was started
+	at_least "$(awk '$2 == "start" && $4 == "container" && $6 == "end=0" { print $3 }' \
+		"$d/runc/calls.log" | sort -u | wc -l)" "$1"
+}
+
+# only_counts PODS: to the end
+only_counts() {
+	local saved
+	check 'every pod is up then' until_ 60 pods_up "$1"
+	row - -
+	cleaned
+	kill -STOP "$kubelet_pid" # it asks no more
+	check 'no message is altered' until_ 60 unaltered
+	sed "s/^/# $scenario: /" "$d/until"
+	as_the_runtime
+	check 'there was something to save' at_least "$saved" "$1"
+	check 'it kept nothing' not test -e "$d/kept/crikeep.db"
+}
+
+only_counting() {
+	count || return
+	slow 'w-n create:sandbox 30'
+	begin w
+	check 'two sandboxes are given up' until_ 60 given_up RunPodSandbox 2
+	slow ''
+	only_counts 1
+	check 'runc was asked for as many as containerd' is \
+		"$(runc_did create sandbox begin)" "$(begun_by_containerd sandbox)"
+}
+only_counting_late_container() {
+	count || return
+	relay hold CreateContainer 15
+	begin w
+	check 'two containers are given up' until_ 60 given_up CreateContainer 2
+	relay clear
+	only_counts 1
+}
+only_counting_many() {
+	count || return
+	begin_twenty 30
+	check 'twenty sandboxes are given up' until_ 60 given_up RunPodSandbox 20
+	slow ''
+	only_counts 20
 }
 
 # ---- the table ---------------------------------------------------------------------------------
