@@ -382,16 +382,12 @@ bool check_was_there(const char *plugin_id, uint64_t at, uint64_t until)
 	return t && t->began <= at && t->gone && t->removed <= until;
 }
 
-bool check_lost_alias(const char *id)
+bool check_may_be_untold(const char *id, uint64_t since)
 {
 	const struct thing *t = thing_of(id);
-	return t && *t->alias && t->gone;
-}
-
-bool check_may_be_untold(const char *id)
-{
-	const struct thing *t = thing_of(id);
-	return t && (t->straight || t->unwritten);
+	/* given up before it was made, and found (K8, K27): it is in the lists from then on */
+	bool found = t && t->late && !(t->used && t->used < since);
+	return t && (t->straight || t->unwritten || found);
 }
 
 void check_breaks(const char *id)

@@ -11,10 +11,9 @@
  *	beginning, it was told the end
  *
  * A container that plugins were asked about before it was created has an id of its own for them,
- * which is in the request that the runtime gets. After a restart this id is not known any more of a
- * container that the runtime does not have any more: its end is told with the runtime's id. What
- * was made straight at the runtime, or was not written (K32), may be taken up after the plugins had
- * their lists, and is not told then.
+ * which is in the request that the runtime gets. What was made straight at the runtime, or was not
+ * written (K32), or was lost for longer than anybody looks for it (K8), may be taken up after the
+ * plugins had their lists, and is not told then.
  */
 #include "src/base/error.h"
 #include "src/base/hash.h"
@@ -35,6 +34,7 @@ static struct guest {
 	struct plugin *plugin; /* NULL: it is not connected */
 	uint64_t pause;        /* it does nothing before */
 	uint64_t slow;         /* so long it needs for what it reads */
+	uint64_t dialed;       /* when this connection began */
 	uint64_t left;         /* when its last connection ended */
 	uint64_t chosen;       /* the same, of those to an earlier life of crikeepd */
 	uint64_t listed;       /* when it had its list; 0: not yet */
@@ -92,7 +92,7 @@ static bool is_end(int call)
  * and it was gone before this one had its list (H3). */
 static bool may_end(const struct guest *g, const struct known *k, const char *id)
 {
-	return k || check_was_there(id, g->chosen, g->listed) || check_lost_alias(id);
+	return k || check_was_there(id, g->chosen, g->listed);
 }
 
 static void goes_on(struct guest *g, int call, const char *id)
@@ -155,6 +155,7 @@ static void leaves(struct guest *g, const char *how)
 static void dials(struct guest *g)
 {
 	g->plugin = plugin_dial(w.nri, g->name);
+	g->dialed = kernel.now;
 	g->heard = g->items = 0;
 	g->listed = 0;
 	if (g->plugin)
@@ -232,7 +233,7 @@ static void is_known(enum ck_kind kind, const char *id, const char *name, bool a
 {
 	const struct known *k = known_of(asked, check_plugin_id(id));
 	(void)kind, (void)alive;
-	if (!(k && k->here) && check_may_be_untold(id))
+	if (!(k && k->here) && check_may_be_untold(id, asked->dialed))
 		return;
 	if (!k || !k->here || k->removed)
 		world_wrong("in the end plugin %s does not know %s", asked->name, name);

@@ -218,10 +218,9 @@ void check_alias(const char *name, const char *alias);
 const char *check_plugin_id(const char *id); /* what plugins know it by */
 /* it had begun by @at, and was gone by @until */
 bool check_was_there(const char *plugin_id, uint64_t at, uint64_t until);
-/* it is gone, and its alias with it: plugins are told of its end by the runtime's id */
-bool check_lost_alias(const char *id);
-/* crikeepd had no part in it, or forgot it: it may be found when plugins had their lists (K27) */
-bool check_may_be_untold(const char *id);
+/* crikeepd had no part in it, or forgot it: it may be found when plugins had their lists (K27).
+ * @since: when the connection that was not told began */
+bool check_may_be_untold(const char *id, uint64_t since);
 /* a whole list of this kind that began at @began */
 void check_listed(enum ck_kind kind, const struct ck_object *all, size_t n, uint64_t began);
 void check_unknown(const char *id); /* NOT_FOUND, says the answer to StartContainer */
