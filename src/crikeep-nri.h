@@ -129,8 +129,8 @@ struct ck_nri_host {
  * ck_nri_job_done - end a job; @job is freed. A job must be ended even after ck_nri_close().
  * @grpc: 0: done; 5 (NOT_FOUND): there is no such object; else it failed. The host is asked again
  * for a description that is needed
- * @bytes: describe: the PodSandbox or Container; copied. With NOT_FOUND, what the host still knows of
- * it, its id at least; the end of what is gone is told with that. NULL: nothing   Since: 0.1
+ * @bytes: describe: the PodSandbox or Container; copied. With NOT_FOUND, what the host still knows
+ * of it, its id at least; the end of what is gone is told with that. NULL: nothing   Since: 0.1
  */
 void ck_nri_job_done(struct ck_nri_job *job, int grpc, const void *bytes, size_t len);
 

@@ -672,8 +672,8 @@ int ck_sandbox_stopping(struct ck_cache *cache, const char *sandbox_id);
 int ck_remove_begin(struct ck_cache *cache, enum ck_kind kind, const char *id, uint64_t timeout,
 		    struct ck_turn **ret_turn, struct ck_error *err);
 /*
- * ck_object_removed - the runtime has removed a resource: it is forgotten, or given up if it was not
- * committed yet. Return: 0, -CK_ENOTFOUND, -CK_EFORK.
+ * ck_object_removed - the runtime has removed a resource: it is forgotten, or given up if it was
+ * not committed yet. Return: 0, -CK_ENOTFOUND, -CK_EFORK.
  * Since: 0.1
  */
 int ck_object_removed(struct ck_cache *cache, enum ck_kind kind, const char *id);

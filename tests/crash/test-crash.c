@@ -670,8 +670,9 @@ static void round_arguments(struct round *round)
 	/* in the first lap so long that a busy machine does not lead a story elsewhere: longer than
 	 * the deadlines of those who leave first, and shorter than all others */
 	bool patient = round->number < CASES;
-	unsigned create_ms = patient ? 700 * slow
-				     : (120 + world_random(&round->world, 230)) * (slow > 1 ? 2 : 1);
+	unsigned create_ms = 700 * slow;
+	if (!patient)
+		create_ms = (120 + world_random(&round->world, 230)) * (slow > 1 ? 2 : 1);
 	unsigned plugin_ms = t->tell == tell_left ? (patient ? 800 : 160) * slow
 						  : world_random(&round->world, 60);
 	size_t n = 0;
