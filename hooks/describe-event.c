@@ -32,10 +32,16 @@ static struct ck_blob *last_of_pod(const struct ck_dispatch *dispatch)
 	return blob;
 }
 
+/* An end is told with what is known, a beginning only with a description. */
+static bool needs_description(const struct ck_dispatch *dispatch)
+{
+	return ck_nri_event_announces(dispatch->event);
+}
+
 static void not_described(struct ck_dispatch *dispatch, enum ck_kind kind, int grpc)
 {
 	uint64_t now = ck_nri_now(dispatch->nri);
-	bool needed = ck_nri_event_announces(dispatch->event);
+	bool needed = needs_description(dispatch);
 	if (!needed) {
 		struct ck_blob **at = kind == CK_CONTAINER ? &dispatch->container : &dispatch->pod;
 		*at = kind == CK_CONTAINER ? ck_blob_ref(dispatch->object->description)
@@ -73,7 +79,7 @@ static void described(struct ck_nri_job *host_call, int grpc, const void *bytes,
 			? dispatch->object
 			: ck_nri_object_find(nri, host_call->kind, host_call->id);
 	/* it is gone, and this is what the host still knows of it: better than its key alone */
-	bool last = grpc == CK_GRPC_NOT_FOUND && !ck_nri_event_announces(dispatch->event) &&
+	bool last = grpc == CK_GRPC_NOT_FOUND && !needs_description(dispatch) &&
 		    !(object && object->described);
 	if ((grpc != CK_GRPC_OK && !last) || !bytes) {
 		not_described(dispatch, host_call->kind, grpc ? grpc : CK_GRPC_INTERNAL);
