@@ -286,6 +286,46 @@ static void the_next_life_asks_about_a_container_under_the_same_id(void **state)
 	assert_int_equal(waitpid(plugin, NULL, 0), plugin);
 }
 
+/* H3, H7: it has vanished from the runtime, and the id that plugins know with it */
+static void after_a_restart_the_end_of_what_is_gone_has_the_id_that_plugins_know(void **state)
+{
+	struct stage *s = *state;
+	struct cri_client runtime;
+	char pod[POD_ID], id[POD_ID], asked[128] = "";
+	unsigned tries = 0;
+	stage_start(s, "", before_create(s));
+	pid_t plugin = plugin_start();
+	until_heard("Synchronize ");
+	assert_int_equal(pod_run(&s->kubelet, "web", 0, "20S", pod), CK_GRPC_OK);
+	do { /* a kill that comes after CK_ANSWER_SETTLE finds the answer confirmed */
+		assert_true(tries < 20);
+		assert_int_equal(pod_create(&s->kubelet, pod, "web", tries++, "20S", id),
+				 CK_GRPC_OK);
+		stage_kill(s);
+		plugin_ends(plugin);
+		char *text = world_file(heard);
+		assert_int_equal(sscanf(strstr(text, "CreateContainer "), "%*s %127s", asked), 1);
+		free(text);
+		unlink(heard);
+		stage_again(s);
+		plugin = plugin_start();
+		until_heard(line_of("listed", asked));
+	} while (container_shown(&s->kubelet, id));
+	world_until_logged(&s->w, "COMMITTED -> KEPT", 20);
+	stage_kill(s);
+	plugin_ends(plugin);
+	unlink(heard);
+	cri_open(&runtime, s->w.runtime);
+	assert_int_equal(cri_do_id(&runtime, "RemoveContainer", id), CK_GRPC_OK);
+	cri_close(&runtime);
+	stage_again(s);
+	plugin = plugin_start();
+	until_heard(line_of("StopContainer", asked));
+	until_heard(line_of("RemoveContainer", asked));
+	kill(plugin, SIGKILL);
+	assert_int_equal(waitpid(plugin, NULL, 0), plugin);
+}
+
 static void without_nri_nobody_can_dial(void **state)
 {
 	struct stage *s = *state;
@@ -425,6 +465,7 @@ int main(void)
 		ON_STAGE(a_required_plugin_that_is_absent_holds_back_what_is_made),
 		ON_STAGE(an_end_while_a_plugin_is_asked_creates_nothing),
 		ON_STAGE(the_next_life_asks_about_a_container_under_the_same_id),
+		ON_STAGE(after_a_restart_the_end_of_what_is_gone_has_the_id_that_plugins_know),
 	};
 	return CK_TEST_MAIN(tests);
 }
