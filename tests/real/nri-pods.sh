@@ -49,7 +49,7 @@ R2() {
 pod_past() { [ -n "$(pods_past --name "$1")" ]; }
 
 R3() {
-	stage create.sandbox=1500ms || return
+	stage create.sandbox=6s || return
 	run early
 	begin web cri runp "$(pod web)"
 	check 'a pod is being made' until_ 10 has_begun sandbox web
