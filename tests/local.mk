@@ -206,7 +206,7 @@ check-valgrind:
 check-real: all
 	+@$(MAKE) $(AM_MAKEFLAGS) tests/real/merge $(mutated_programs) \
 		$(filter %/test-attacks,$(programs_under_test))
-	+@CK_TEST_LIMIT=600 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(real_scripts)' \
+	+@CK_TEST_LIMIT=1800 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(real_scripts)' \
 		check_PROGRAMS= check_LTLIBRARIES=
 
 # Not part of check-real: a kubelet takes long to build.
