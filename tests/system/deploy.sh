@@ -12,6 +12,7 @@ kubelet_files=(/etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.s
 
 # as kubeadm sets it up; the endpoint stands in the file, and another way to write it in a flag
 kubelet_begins() {
+	rm -f "$work/times"
 	systemctl -q disable --now crikeepd.socket crikeepd.service 2>/dev/null
 	delay
 	[ ! -d /etc/crikeep ] || echo '# nothing' >/etc/crikeep/crikeep.yaml
@@ -102,11 +103,15 @@ round() {
 		crikeep-deploy status && none_restarted && crikeep-deploy disable && straight &&
 		none_restarted
 }
+# rounds N COMMAND: which leaves the node as it was, and no container restarted
 rounds() {
-	local i
-	for ((i = 1; i <= ${deploy_rounds:-5}; i++)); do
-		round || { echo "round $i"; return 1; }
+	local i began=$SECONDS
+	for ((i = 1; i <= $1; i++)); do
+		"$2" || { echo "round $i"; return 1; }
 	done
+	echo "# $1 rounds: $((SECONDS - began)) s," \
+		"$(none_restarted | wc -l) of $(wc -l <"$work/running") processes restarted" |
+		tee -a "$work/times"
 }
 # a pod that is added while crikeepd is there, and outlives it
 comes_and_stays() {
@@ -120,15 +125,15 @@ comes_and_stays() {
 late_runs() { [ "$(running | wc -l)" = 22 ]; }
 
 # put_back TEXT COMMAND...: which breaks something while enable watches. It must notice that, and
-# need 10 s at most from then on.
+# need 10 s at most from then on. $option is one of enable, $ends what holds afterwards.
 put_back() {
 	local text=$1 noticed took p status
 	shift
 	: >"$work/enable"
-	crikeep-deploy enable --watch=300s >"$work/enable" 2>&1 &
+	crikeep-deploy enable ${option:+"$option"} --watch=300s >"$work/enable" 2>&1 &
 	p=$!
 	if ! wait_for 300 grep -q Watching "$work/enable" || ! "$@" ||
-		! wait_for 60 grep -q 'cannot stay' "$work/enable"; then
+		! wait_for 60 grep -q 'cannot stay\|change failed' "$work/enable"; then
 		cat "$work/enable"
 		return 1
 	fi
@@ -138,8 +143,8 @@ put_back() {
 	took=$(((${EPOCHREALTIME/./} - noticed) / 1000))
 	cat "$work/enable"
 	echo "# put back $took ms after it was noticed" | tee -a "$work/times"
-	is $status 3 && grep -q "$text" "$work/enable" && [ $took -le 10000 ] && straight &&
-		none_restarted
+	is $status 3 && grep -q "$text" "$work/enable" && [ $took -le 10000 ] &&
+		"${ends[@]:-straight}" && none_restarted
 }
 breaks_configuration() {
 	echo 'no_such_key: 1' >/etc/crikeep/crikeep.yaml
@@ -159,6 +164,18 @@ missing_program_is_put_back() {
 }
 crash_is_put_back() { put_back 'crikeepd' crash; }
 crash() { kill -SEGV "$(main_pid)"; }
+# change_is_put_back SHADOW OPTION: from counting, which is 1, or from full use, which is 0
+change_is_put_back() {
+	local option=$2 ends=(as_it_was "$1")
+	put_back 'crikeepd' crash
+}
+as_it_was() {
+	crikeep-deploy status && counts "$1" && is "$(endpoint_of_kubelet)" "unix://$socket"
+}
+counts() { crikeep exporter --once | grep -x "crikeepd_shadow $1"; }
+count_first() { crikeep-deploy enable --shadow --watch=2s && as_it_was 1 && none_restarted; }
+full_use() { crikeep-deploy enable --watch=2s && as_it_was 0 && none_restarted; }
+off() { crikeep-deploy disable && straight && none_restarted; }
 deploy_is_killed() { # with the kubelet's file written, and no watch
 	crikeep-deploy enable --watch=300s >"$work/enable" 2>&1 &
 	wait_for 300 grep -q Watching "$work/enable" && kill -9 $! || return
@@ -187,12 +204,6 @@ pod_round() {
 		crikeep-deploy status && none_restarted &&
 		pod_of_image disable && straight && none_restarted
 }
-pod_rounds() {
-	local i
-	for ((i = 1; i <= ${deploy_rounds:-5}; i++)); do
-		pod_round || { echo "round $i"; return 1; }
-	done
-}
 image() {
 	if ! ls /mnt/kubelet /mnt/crikeep-node.tar /mnt/enable.yaml >/dev/null; then
 		echo 'skip - the image: no kubelet, no kustomize, or no buildah'
@@ -202,7 +213,9 @@ image() {
 	check 'ten static pods run' static_pods || { journalctl -u kubelet | tail -n 30; return; }
 	running >"$work/running"
 	check 'the image is imported' ctr -n k8s.io images import /mnt/crikeep-node.tar
-	check "its pod, on and off, ${deploy_rounds:-5} times: no container is restarted" pod_rounds
+	check "its pod, on and off, ${deploy_rounds:-2} times: no container is restarted" \
+		rounds "${deploy_rounds:-2}" pod_round
+	cat "$work/times" 2>/dev/null
 	check 'the kubelet goes' kubelet_ends
 }
 
@@ -224,12 +237,18 @@ deploy() {
 	check 'a kubelet runs' kubelet_begins
 	check 'ten static pods run' static_pods || { journalctl -u kubelet | tail -n 30; return; }
 	running >"$work/running"
-	check "on and off, ${deploy_rounds:-5} times: no container is restarted" rounds
+	check "on and off, ${deploy_rounds:-5} times: no container is restarted" \
+		rounds "${deploy_rounds:-5}" round
 	check 'a pod that is made meanwhile stays' comes_and_stays
 	check 'a configuration that breaks is put back' bad_configuration_is_put_back
 	check 'a program that is removed is put back' missing_program_is_put_back
 	check 'a crash is put back' crash_is_put_back
 	check 'kill -9 of crikeep-deploy: enable goes on' deploy_is_killed
+	check 'it only counts' count_first
+	check 'a crash while it is to become full use: it counts again' change_is_put_back 1 ''
+	check 'full use' full_use
+	check 'a crash while it is only to count: full use again' change_is_put_back 0 --shadow
+	check 'off' off
 	cat "$work/times" 2>/dev/null
 	check 'the kubelet goes' kubelet_ends
 	systemctl enable --now crikeepd.socket crikeepd.service

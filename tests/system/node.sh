@@ -10,7 +10,7 @@
 # taken, the emulated machine is never idle.
 #
 # A && B || C is meant; check calls functions.
-# shellcheck disable=SC1091,SC2015,SC2317
+# shellcheck disable=SC1091,SC2015,SC2034,SC2317
 set -u
 
 export LC_ALL=C.UTF-8 TZ=UTC DEBIAN_FRONTEND=noninteractive HOME=/root
@@ -487,6 +487,7 @@ check 'a node: systemd, control groups, Landlock' is_a_node
 check 'containerd runs, with a slow runc' furnish
 everything >"$work/before"
 read -ra scenarios </mnt/scenarios
+read -r deploy_rounds </mnt/rounds # of deploy.sh
 for scenario in "${scenarios[@]}"; do
 	began=$SECONDS
 	"$scenario"

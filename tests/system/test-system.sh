@@ -9,6 +9,8 @@
 #
 # usage: test-system.sh [SCENARIO...]   those of node.sh and deploy.sh; CK_TEST_QEMU=yes: under qemu
 #
+# CK_TEST_DEPLOY_ROUNDS=N: crikeepd is put on and off so often, in `deploy' and in `image'.
+#
 # The variables are of prelude.sh, and its check calls functions; the mirror's format is apt's.
 # shellcheck disable=SC1091,SC2016,SC2154,SC2317
 set -u
@@ -128,7 +130,8 @@ make_stage() {
 	local p
 	mkdir "$work/stage" && cp -r "$own/packages" "$here/node.sh" "$here/deploy.sh" \
 		"$lab/slow-runc.sh" "$work/stage/" &&
-		echo "${scenarios[*]}" >"$work/stage/scenarios" || return
+		echo "${scenarios[*]}" >"$work/stage/scenarios" &&
+		echo "${CK_TEST_DEPLOY_ROUNDS:-}" >"$work/stage/rounds" || return
 	for p in pause busybox; do
 		"$lab/image.sh" "$work/stage/$p.tar" "docker.io/lab/$p:1" || return
 	done
