@@ -3,7 +3,8 @@
 #
 # Includes point down, as the table in CONTRIBUTING.md, "Where things are", says: a file includes
 # from its own folder, from the folders its row names, and the public headers. A row names only
-# rows above it. Besides: no folder has more than 30 files, and no two files differ by folder alone.
+# rows above it. Besides: no folder has more than 30 files, no two files differ by folder alone, and
+# ThreadSanitizer's run has each test that begins a thread.
 set -u
 cd "${CK_TEST_SRCDIR:-.}" || exit 1
 
@@ -70,4 +71,15 @@ END {
 }' CONTRIBUTING.md -)
 status=$?
 echo "$result"
+
+missing=$(grep -l pthread_create tests/*/test-*.c | sed 's/\.c$//' | while read -r test; do
+	grep -q "[[:space:]]$test\( \|\$\)" tests/local.mk || echo "$test begins a thread"
+done)
+if [ -z "$missing" ]; then
+	echo 'ok - threaded_tests in tests/local.mk has each test that begins a thread'
+else
+	echo "$missing"
+	echo 'not ok - threaded_tests in tests/local.mk has each test that begins a thread'
+	status=1
+fi
 exit $status

@@ -32,7 +32,33 @@ include $(srcdir)/tests/real/local.mk
 include $(srcdir)/tests/packages/local.mk
 include $(srcdir)/tests/system/local.mk
 
-# What does not depend on how it was compiled: left out of the sanitizers' runs.
+# What has a second thread, or starts a program that has one. ThreadSanitizer's run is these alone,
+# without test-demo.sh: test-crash has its programs, and does not depend on their speed.
+# check-layers.sh knows the tests that begin a thread themselves.
+threaded_tests = \
+	tests/crash/test-crash \
+	tests/crash/test-damage \
+	tests/crash/test-secrets \
+	tests/flow/test-border \
+	tests/flow/test-border-process \
+	tests/flow/test-create \
+	tests/flow/test-nri-threads \
+	tests/flow/test-storm \
+	tests/flow/test-threads \
+	tests/flow/test-turns \
+	tests/unit/test-store-open
+if RPC
+threaded_tests += tests/flow/test-client
+endif
+threaded_scripts =
+if CLI
+threaded_scripts += tests/prog/test-keep.sh tests/prog/test-metrics.sh
+endif
+if DAEMON
+threaded_tests += tests/daemon/test-shadow tests/unit/test-confine tests/unit/test-log
+endif
+
+# What does not depend on how it was compiled, such as words: left out of the sanitizers' runs.
 static_scripts = \
 	tests/check-abi.sh \
 	tests/check-header.sh \
@@ -46,6 +72,9 @@ static_scripts = \
 	tests/prog/test-manual.sh \
 	tests/prog/test-protocol.sh \
 	tests/prog/test-trust.sh
+if DAEMON
+static_scripts += tests/prog/test-troubles.sh
+endif
 
 # These need more than a compiler, make and cmocka, or minutes. check-quick, which a newcomer runs,
 # leaves them out.
@@ -71,8 +100,8 @@ host_sources = \
 	tests/hosts/sqlite.c
 
 EXTRA_DIST += $(long_scripts) $(static_scripts) $(host_sources) \
-	tests/run tests/summary.sh tests/coverage.sh tests/analyze.sh tests/analyze.conf \
-	tests/data
+	tests/link.sh tests/run tests/summary.sh tests/coverage.sh tests/analyze.sh \
+	tests/analyze.conf tests/data
 
 # ---- building ----------------------------------------------------------------------------------
 
@@ -91,13 +120,23 @@ if FUZZING
 check_PROGRAMS = $(fuzz_tests)
 LDADD = $(daemon_libs) $(rpc_lib) libck.la $(CK_FUZZ_LIBS)
 else
+EXTRA_PROGRAMS += $(programs_under_test) $(mutant_tests) $(counting_tests) $(benches)
+if THREAD_SANITIZER
+check_PROGRAMS = $(threaded_tests) $(test_programs)
+else
 check_PROGRAMS = $(programs_under_test) $(test_programs) $(benches)
-EXTRA_PROGRAMS += $(mutant_tests) $(counting_tests)
+endif
 if !SANITIZERS
 check_PROGRAMS += $(mutant_tests) $(counting_tests)
 endif
 LDADD = libcktest.la $(cli_lib) $(daemon_libs) $(rpc_lib) libck.la $(CMOCKA_LIBS)
 endif
+
+# automake's LINK for them, without libtool's share of the time; theirs alone, not that of the
+# archives they need
+$(check_PROGRAMS) $(EXTRA_PROGRAMS): private LINK = \
+	$(SHELL) $(srcdir)/tests/link.sh $(LIBTOOL) $(AM_V_lt) --tag=CC $(AM_LIBTOOLFLAGS) \
+	$(LIBTOOLFLAGS) --mode=link $(CCLD) $(AM_CFLAGS) $(CFLAGS) $(AM_LDFLAGS) $(LDFLAGS) -o $@
 
 # compiled and linked, not run. In a make of its own: `all` is one too, and two at a time would
 # build the same files.
@@ -108,12 +147,16 @@ check-programs: all
 
 if SANITIZERS
 # without mutant_tests: mutants are not the product; without counting_tests
+if THREAD_SANITIZER
+TESTS = $(threaded_scripts) $(threaded_tests)
+else
 TESTS = $(long_scripts) $(programs_under_test) $(scripts_under_test)
+endif
 test_slow = 8
 test_scale = 10
 else
-TESTS = $(long_scripts) $(mutant_tests) $(counting_tests) $(programs_under_test) \
-	$(scripts_under_test) $(static_scripts)
+TESTS = $(long_scripts) $(static_scripts) $(mutant_tests) $(counting_tests) \
+	$(programs_under_test) $(scripts_under_test)
 test_slow = 1
 test_scale = 100
 endif

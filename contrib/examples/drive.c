@@ -20,11 +20,13 @@
 #define KILLS_MAX 8
 #define TRIES_MAX 10
 
+enum outcome { NOT_YET, ANSWERED, LOST /* the connection was */ };
+
 struct row { /* of index.tsv */
 	char file[128], rpc[32], pod[64], container[64], change[16];
 	double seconds; /* when the real kubelet sent it */
 	unsigned long long at_ms;
-	bool answered;
+	enum outcome outcome;
 };
 
 struct kill_at {
@@ -132,8 +134,7 @@ static char *read_body(const struct row *row, size_t *ret_len)
 	return body;
 }
 
-/* true: answered */
-static bool send_row(const struct row *row)
+static enum outcome send_row(const struct row *row)
 {
 	char answer[4096], *body;
 	struct wire_request request = { .verb = "CREATE", .timeout_ms = deadline_ms };
@@ -146,14 +147,15 @@ static bool send_row(const struct row *row)
 			  sizeof(answer));
 	free(body);
 	answer[strcspn(answer, "\n")] = '\0';
-	bool ok = r > 0 && !strncmp(answer, "ok ", 3);
-	if (ok)
+	if (r > 0 && !strncmp(answer, "ok ", 3)) {
 		log_line(row, "answered", answer + 3);
-	else if (r > 0)
+		return ANSWERED;
+	}
+	if (r > 0)
 		log_line(row, "refused", answer + strcspn(answer, " ") + 1);
 	else
 		log_line(row, r == -ETIMEDOUT ? "deadline" : "disconnected", "");
-	return ok;
+	return r > 0 || r == -ETIMEDOUT ? NOT_YET : LOST;
 }
 
 static bool same_key(const struct row *a, const struct row *b)
@@ -178,19 +180,22 @@ static void *pod_main(void *userdata)
 			    pthread_create(&thread, NULL, kill_later, &kills[i]) == 0)
 				pthread_detach(thread);
 		}
-		row->answered = send_row(row);
+		row->outcome = send_row(row);
 	}
 	for (struct row *last = rows + rows_n - 1; last >= rows; last--) {
 		bool answered = false, newest = !strcmp(last->pod, first->pod);
 		for (struct row *row = rows; row < rows + rows_n && newest; row++) {
 			newest = newest && !(row > last && same_key(row, last));
-			if (same_key(row, last)) /* an answer to what was changed since is none */
-				answered =
-					row->answered || (answered && !strcmp(row->change, "same"));
+			/* Who asks again and loses the connection does not know what became of the
+			 * answer; and an answer to what was changed since is none. */
+			if (same_key(row, last))
+				answered = row->outcome == ANSWERED ||
+					   (answered && row->outcome != LOST &&
+					    !strcmp(row->change, "same"));
 		}
 		for (int i = 0; newest && !answered && i < TRIES_MAX; i++) {
 			pause_ms(deadline_ms);
-			answered = send_row(last);
+			answered = send_row(last) == ANSWERED;
 		}
 	}
 	return NULL;

@@ -87,15 +87,21 @@ static inline int wire_send(int fd, const char *bytes, size_t len)
 /* Read a whole request. Return: the buffer that holds it, to be freed; NULL: none came. */
 static inline char *wire_receive(int fd, struct wire_request *ret)
 {
-	/* touched as far as it is filled */
-	char *buf = (char *)malloc(WIRE_HEAD_MAX + WIRE_BODY_MAX);
-	size_t len = 0;
+	const size_t max = WIRE_HEAD_MAX + WIRE_BODY_MAX;
+	size_t len = 0, size = 4096;
+	char *buf = (char *)malloc(size);
 	ssize_t n = 1;
 	int r = 0;
-	while (buf && r == 0 &&
-	       (n = recv(fd, buf + len, WIRE_HEAD_MAX + WIRE_BODY_MAX - len, 0)) > 0) {
+	while (buf && r == 0 && (n = recv(fd, buf + len, size - len, 0)) > 0) {
 		len += (size_t)n;
 		r = wire_parse(buf, len, ret);
+		if (r == 0 && len == size && size < max) {
+			char *larger = (char *)realloc(buf, size * 2);
+			if (!larger)
+				break;
+			buf = larger;
+			size *= 2;
+		}
 	}
 	if (r == 1)
 		return buf;

@@ -19,9 +19,6 @@ daemon_scripts = \
 	tests/prog/test-dashboard.sh \
 	tests/prog/test-prometheus.sh \
 	tests/prog/test-systemd.sh
-if DAEMON
-long_scripts += tests/prog/test-troubles.sh
-endif
 
 # what test-cli.sh reads and makes databases with
 if CLI

@@ -285,11 +285,13 @@ page_has() { # page_has NUMBER command|cause|also|prints
 numbers() { sed -n 's/^\.Ss \([0-9]*\)\. .*/\1/p' "$page"; }
 title() { sed -n "s/^\\.Ss $1\\. //p" "$page" | tr -d '"'; }
 
-# Standard input in one line, in which numbers, times and sizes are alike.
+# Standard input in one line, in which numbers, times and sizes are alike. A slow machine tries more
+# often than once.
 alike() {
 	tr '\n' ' ' | sed -E -e "s|$root||g" -e 's/ +/ /g' -e 's/\bid [0-9a-f]{6,}/id ID/g' \
 		-e 's/[0-9.]+ ([KMGT]i)?B\b/SIZE/g' \
-		-e 's/<?([0-9]+(\.[0-9]+)?(ms|s|m|h|d))+\b/SPAN/g' -e 's/[0-9]+/N/g'
+		-e 's/<?([0-9]+(\.[0-9]+)?(ms|s|m|h|d))+\b/SPAN/g' -e 's/[0-9]+/N/g' \
+		-e 's/\bN attempts\b/N attempt/g'
 }
 # has TEXT PART: "..." in PART stands for anything
 has() {
