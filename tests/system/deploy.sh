@@ -190,7 +190,11 @@ pod_of_image() { # pod_of_image VERB: made, and ready
 	local since=$EPOCHSECONDS
 	sed 's/^\( *\)- enable$/&\n\1- --watch=5s/' "/mnt/$1.yaml" >"/var/lib/kubelet/$1.yaml" &&
 		mv "/var/lib/kubelet/$1.yaml" "$manifests/crikeep-node.yaml" &&
-		pause=1 wait_for 180 pod_is_ready "$1" "$since"
+		pause=1 wait_for 600 pod_is_ready "$1" "$since" || {
+		pgrep -fa crikeep-node
+		journalctl -q -u kubelet --since "@$since" | grep crikeep-node | tail -n 15
+		return 1
+	}
 }
 pod_is_ready() { # its program says so, and the kubelet has heard it
 	local p
