@@ -66,7 +66,7 @@ int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_shared
 		      struct ck_error *err)
 {
 	struct ck_entry *e = ck_machine_entry(m, t->row);
-	if (e && e->creator != t && t->making == e->row.id && e->row.result &&
+	if (e && e->creator != t && t->making == e->row.id && !CK_NEVER(!e->row.result) &&
 	    !strcmp(e->row.result->id, result->id)) {
 		ck_turn_made(t);
 		/* it took so long that a list showed it first (K8) */
@@ -121,8 +121,8 @@ int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_s
 			ck_turn_failed(m, w, status, detail);
 	if (e->row.state != CK_STATE_EVICTING)
 		ck_entry_drop(m, e);
-	else if (ck_evict_waits(e))
-		ck_evict_confirmed(m, e); /* else something of its key was found meanwhile */
+	else if (!CK_NEVER(!ck_evict_waits(e))) /* it had a creator: its id is not known */
+		ck_evict_confirmed(m, e);
 	ck_event_end(m);
 	return 0;
 }

@@ -45,7 +45,7 @@ unsigned ck_machine_take_wants(struct ck_machine *m, struct ck_entry *e)
 
 void ck_touch(struct ck_machine *m, struct ck_group *pod)
 {
-	if (!pod || pod->touched)
+	if (CK_NEVER(!pod) || pod->touched)
 		return;
 	pod->touched = true;
 	LL_PREPEND2(m->touched, pod, touched_next);

@@ -528,7 +528,7 @@ void ck_evict_resume(struct ck_machine *m, struct ck_entry *e)
 
 void ck_evict_goes_on(struct ck_machine *m, struct ck_entry *e)
 {
-	if (e->row.state == CK_STATE_EVICTING && ck_evict_waits(e))
+	if (e->row.state == CK_STATE_EVICTING && !CK_NEVER(!ck_evict_waits(e)))
 		check_begins(m, e);
 }
 
@@ -540,12 +540,17 @@ static void not_in_use(struct ck_machine *m, struct ck_entry *e)
 	step(m, e);
 }
 
+/* before plugins are told that it stops, and before it is destroyed */
+static bool asks(const struct ck_entry *e)
+{
+	return e->row.phase == CK_PHASE_CHECK || e->row.phase == CK_PHASE_DESTROY;
+}
+
 /* what is in a sandbox. lost.c handles the answer to FIND, as for a lost creation */
 void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const struct ck_object *o,
 		     size_t n)
 {
-	if (e->in.evicting.effort != CK_STARTED ||
-	    (e->row.phase != CK_PHASE_CHECK && e->row.phase != CK_PHASE_DESTROY))
+	if (e->in.evicting.effort != CK_STARTED || CK_NEVER(!asks(e)))
 		return; /* a late answer: another one came before it */
 	if (!ok) {
 		failed(m, e, CK_GRPC_UNAVAILABLE, NOT_KNOWN);
@@ -559,7 +564,7 @@ void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const st
 		bool ours = c && ck_machine_hidden(c);
 		for (struct ck_entry *k = c ? NULL : ck_sandbox_containers(m, e->row.result->id);
 		     k && !ours; k = k->link[CK_BY_SANDBOX].next)
-			ours = !k->row.result && ck_machine_hidden(k) &&
+			ours = !k->row.result && !CK_NEVER(!ck_machine_hidden(k)) &&
 			       k->row.key->attempt == o[i].attempt && o[i].container_name &&
 			       !strcmp(k->row.key->container, o[i].container_name);
 		if (o[i].condition == CK_CONDITION_RUNNING || !ours) {
@@ -572,8 +577,7 @@ void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const st
 
 void ck_evict_inspected(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
 {
-	if (e->in.evicting.effort != CK_STARTED ||
-	    (e->row.phase != CK_PHASE_CHECK && e->row.phase != CK_PHASE_DESTROY))
+	if (e->in.evicting.effort != CK_STARTED || CK_NEVER(!asks(e)))
 		return; /* a late answer: another one came before it */
 	if (condition == CK_CONDITION_RUNNING) {
 		e->running = true;

@@ -174,7 +174,9 @@ struct ck_entry *ck_machine_same_key(const struct ck_entry *e, const struct ck_e
 {
 	enum ck_index index = e->row.key->kind == CK_CONTAINER ? CK_BY_SANDBOX : CK_BY_POD;
 	const struct ck_group *group = e->link[index].group;
-	struct ck_entry *other = after ? after->link[index].next : group ? group->entries : NULL;
+	if (CK_NEVER(!group))
+		return NULL;
+	struct ck_entry *other = after ? after->link[index].next : group->entries;
 	while (other && (other == e || !ck_key_same(other->row.key, e->row.key)))
 		other = other->link[index].next;
 	return other;

@@ -11,7 +11,7 @@ unsigned ck_machine_take_lists(struct ck_machine *m)
 	unsigned kinds = 0;
 	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++) {
 		struct ck_list *list = &m->lists[kind];
-		if (!list->wanted || list->outstanding)
+		if (!list->wanted)
 			continue;
 		list->wanted = false;
 		list->outstanding = true;
@@ -210,7 +210,7 @@ void ck_machine_listed(struct ck_machine *m, enum ck_kind kind, uint64_t begun_s
 	bool wanted = list->outstanding;
 	list->outstanding = false;
 	if (!ok) { /* nothing is concluded from it (K24) */
-		if (wanted && !list->done) {
+		if (wanted && !CK_NEVER(list->done)) { /* what shows it answers ours, too */
 			ck_timer_set(&m->timers, &list->timer, m->now + list->pause);
 			list->pause = 2 * list->pause < CK_LIST_AGAIN_MAX ? 2 * list->pause
 									  : CK_LIST_AGAIN_MAX;

@@ -64,7 +64,7 @@ bool ck_machine_reconciled(const struct ck_machine *m)
 bool ck_machine_has_wants(const struct ck_machine *m)
 {
 	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++)
-		if (m->lists[kind].wanted && !m->lists[kind].outstanding)
+		if (m->lists[kind].wanted)
 			return true;
 	return m->wanting || m->resolves;
 }

@@ -181,7 +181,7 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 		ck_turn_wait_for(m, t, e->row.id);
 		place_another(m, t, e, why);
 	}
-	if (e->row.state == CK_STATE_UNKNOWN && first_time && ck_turn_waits(t))
+	if (e->row.state == CK_STATE_UNKNOWN && first_time && !CK_NEVER(!ck_turn_waits(t)))
 		ck_lost_hurry(m, e);
 	else if (e->row.state == CK_STATE_KEPT && same)
 		claim(m, e);
@@ -193,16 +193,16 @@ static struct ck_entry *blocker(struct ck_machine *m, struct ck_mturn *t)
 	struct ck_entry *ports = NULL;
 	for (struct ck_entry *e = t->group->entries; e; e = ck_pod_next(e)) {
 		const struct ck_key *key = e->row.key;
+		bool same = ck_key_same(key, t->key);
 		bool busy = e->row.state == CK_STATE_EVICTING ||
 			    e->row.state == CK_STATE_CREATING || e->row.state == CK_STATE_UNKNOWN;
-		if (ck_state_visible(e->row.state) && ck_key_same(key, t->key) &&
-		    ck_being_removed(m, e))
+		if (ck_state_visible(e->row.state) && same && ck_being_removed(m, e))
 			return e; /* it has ended and is being removed (K5) */
-		if (e->row.state == CK_STATE_EVICTING && ck_key_same(key, t->key))
+		if (e->row.state == CK_STATE_EVICTING && same)
 			return e;
-		if (e->row.start && ck_key_same_slot(key, t->key) && !ck_key_same(key, t->key))
+		if (e->row.start && ck_key_same_slot(key, t->key) && !CK_NEVER(same))
 			return e; /* another attempt of it is being started, or was (K34) */
-		if (busy && ck_key_same_runtime_name(key, t->key) && !ck_key_same(key, t->key))
+		if (busy && ck_key_same_runtime_name(key, t->key) && !CK_NEVER(same))
 			return e; /* the runtime has one object of a name at a time */
 		if (key->kind == CK_SANDBOX && t->key->kind == CK_SANDBOX &&
 		    e->row.state == CK_STATE_EVICTING && e->row.phase != CK_PHASE_REMOVE)

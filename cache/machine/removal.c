@@ -86,7 +86,9 @@ bool ck_being_removed(const struct ck_machine *m, const struct ck_entry *e)
 {
 	if (e->destroy_calls) /* begun before it was found in use (K22) */
 		return true;
-	for (const struct ck_removal *r = e->row.result ? m->removals : NULL; r; r = r->next)
+	if (CK_NEVER(!e->row.result))
+		return false;
+	for (const struct ck_removal *r = m->removals; r; r = r->next)
 		if ((r->state == CK_REMOVAL_WAITING || r->outcome == CK_DRAINED) &&
 		    r->kind == e->row.key->kind && !strcmp(r->id, e->row.result->id))
 			return true;

@@ -155,7 +155,7 @@ void ck_start_seen_running(struct ck_machine *m, struct ck_entry *e)
 void ck_start_inspected(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq,
 			enum ck_condition condition)
 {
-	if (e->row.start != CK_START_LOST)
+	if (CK_NEVER(e->row.start != CK_START_LOST)) /* nothing else asks about it */
 		return;
 	if (condition == CK_CONDITION_RUNNING || condition == CK_CONDITION_DEAD)
 		ck_condition_seen(m, e, condition);

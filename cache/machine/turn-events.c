@@ -81,7 +81,7 @@ static void turn_out_of_time(struct ck_machine *m, struct ck_mturn *t)
 			       "the runtime has not listed its sandboxes and containers yet");
 		return;
 	}
-	if (!e || !t->row) {
+	if (!e) {
 		ck_turn_answer(m, t, CK_BUSY, "%s: waiting for %u s", who,
 			       ck_seconds_since(m, t->began));
 		return;

@@ -33,7 +33,8 @@ uint64_t ck_turn_waits_until(struct ck_machine *m, const struct ck_mturn *t)
 	const struct ck_entry *e = ck_machine_entry(m, t->row);
 	/* the margin would leave it less than half of its time for the answer (K6) */
 	bool is_short = t->deadline && t->deadline - t->began < 2 * CK_MARGIN_MIN;
-	bool asks = e && t->state == CK_TURN_JOINED && e->was_kept && ck_state_open(e->row.state);
+	bool asks = e && t->state == CK_TURN_JOINED && e->was_kept &&
+		    !CK_NEVER(!ck_state_open(e->row.state));
 	return is_short && asks && !t->made ? t->deadline : t->margin_at;
 }
 
@@ -53,7 +54,7 @@ static bool may_move(enum ck_turn_state from, enum ck_turn_state to)
 static uint64_t begun_until(struct ck_machine *m, const struct ck_mturn *t)
 {
 	const struct ck_entry *e = ck_machine_entry(m, t->row);
-	if (!e || !e->row_waits)
+	if (CK_NEVER(!e) || !e->row_waits)
 		return CK_NEVER_DUE;
 	uint64_t until = e->row.created + CK_BEGUN_WAITS;
 	return t->margin_at < until ? t->margin_at : until;
@@ -228,7 +229,7 @@ void ck_turn_gone(struct ck_machine *m, struct ck_mturn *t)
 void ck_turn_reported(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e)
 {
 	move(m, t, CK_TURN_DECIDED);
-	if (e && e->row.state == CK_STATE_COMMITTED && e->in.committed.unanswered)
+	if (e && e->row.state == CK_STATE_COMMITTED && !CK_NEVER(!e->in.committed.unanswered))
 		e->in.committed.unanswered--;
 }
 
@@ -352,9 +353,8 @@ bool ck_awaited(const struct ck_machine *m, const struct ck_entry *e)
 bool ck_overdue(const struct ck_machine *m, const struct ck_entry *e)
 {
 	CK_FOR_TURNS (t, ck_pod_of(e))
-		if (t->row == e->row.id && ck_turn_waits(t) && t->timer.at &&
-		    t->timer.due <= m->now)
-			return true;
+		if (t->row == e->row.id && ck_turn_waits(t))
+			return !CK_NEVER(!t->timer.at || t->timer.due > m->now);
 	return false;
 }
 
