@@ -266,6 +266,13 @@ check-packages: dist
 	+@CK_TEST_LIMIT=1800 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(package_scripts)' \
 		check_PROGRAMS= check_LTLIBRARIES=
 
+# The tarball, unpacked, built and tested: without what takes minutes and reads what others read.
+tarball_tests = $(filter-out $(mutant_tests) $(counting_tests) \
+	tests/check-style.sh tests/crash/test-demo.sh tests/mutants/test-sample.sh \
+	tests/prog/test-protocol.sh tests/prog/test-troubles.sh tests/prog/test-trust.sh,$(TESTS))
+check-tarball:
+	+@$(MAKE) $(AM_MAKEFLAGS) distcheck TESTS='$(tarball_tests)'
+
 # it waits for seconds at each of its steps, and is not in check for that
 check-deploy: all
 	+@CK_TEST_LIMIT=3600 $(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/prog/test-deploy.sh \

@@ -4,25 +4,26 @@
 # scripts build a relay and crictl with Go, once, in tests/real/tools of the build directory. What
 # a machine does not allow is skipped with the reason.
 
+# those that take minutes begin first
 real_scripts = \
+	tests/real/test-go.sh \
+	tests/real/test-containerd.sh \
+	tests/real/test-vendor.sh \
+	tests/real/test-culprit.sh \
+	tests/real/test-nri-containerd.sh \
+	tests/real/test-nri-specs.sh \
+	tests/real/test-nri-sim.sh \
+	tests/real/test-requirements.sh \
 	tests/real/test-attacks.sh \
 	tests/real/test-adjust.sh \
-	tests/real/test-containerd.sh \
 	tests/real/test-cri-api.sh \
-	tests/real/test-culprit.sh \
 	tests/real/test-demo.sh \
 	tests/real/test-drive.sh \
-	tests/real/test-go.sh \
 	tests/real/test-h2spec.sh \
 	tests/real/test-kustomize.sh \
 	tests/real/test-linear.sh \
 	tests/real/test-nri-beside.sh \
-	tests/real/test-nri-containerd.sh \
-	tests/real/test-nri-sim.sh \
-	tests/real/test-nri-specs.sh \
-	tests/real/test-requirements.sh \
-	tests/real/test-sim.sh \
-	tests/real/test-vendor.sh
+	tests/real/test-sim.sh
 
 # A current kubelet, built with Go, and a current containerd: run by `make check-node`.
 node_scripts = tests/real/test-node.sh

@@ -11,7 +11,7 @@
 socket=containerd.sock # the runtime's, in $d
 relayed=''           # what crikeepd talks to: "" containerd itself, or "relay"
 fronted=''           # not empty: who talks to it talks to a relay
-ttl=20s              # of what is kept
+ttl=5m               # of what is kept
 more=()              # crikeepd's further options
 managed=''           # not empty: it runs under a service manager, which has its socket
 

@@ -237,7 +237,7 @@ next_attempt_early() {
 
 unwanted_sandbox() {
 	local began
-	ttl=8s
+	ttl=15s
 	stage || return
 	late
 	began=$(now)
@@ -596,7 +596,7 @@ killed_before_the_end() {
 }
 
 killed_and_unwanted() {
-	ttl=8s
+	ttl=30s
 	stage relay || return
 	slow 'web create 13'
 	relay keep RunPodSandbox
@@ -608,7 +608,7 @@ killed_and_unwanted() {
 	check 'the sandbox runs afterwards' until_ 20 runs "$id"
 	check 'the unfiltered socket shows it' until_ 5 shown_to_all "$id"
 	hidden_pod 'once it runs' "$id"
-	check 'it goes when nobody wants it' until_ 25 gone "$id"
+	check 'it goes when nobody wants it' until_ 60 gone "$id"
 	check 'nothing is left' until_ 5 nothing_left
 }
 
