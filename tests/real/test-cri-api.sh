@@ -14,8 +14,8 @@ module=k8s.io/cri-api recorded=v0.37.2
 PATH=$PATH:/usr/local/go/bin:/usr/lib/go/bin
 export GOTOOLCHAIN=local GOFLAGS=-mod=mod
 
-# listed VERSION: what its api.proto says, sorted. Read in the archive, because what needs a newer Go
-# is not unpacked.
+# listed VERSION: what its api.proto says, sorted. Read in the archive: what needs a newer Go is not
+# unpacked.
 listed() {
 	local zip
 	zip=$(go mod download -json "$module@$1" |
