@@ -540,18 +540,19 @@ static void not_in_use(struct ck_machine *m, struct ck_entry *e)
 	step(m, e);
 }
 
-/* before plugins are told that it stops, and before it is destroyed */
-static bool asks(const struct ck_entry *e)
+/* Is it being asked whether it is in use? If not, another answer came before this one. */
+static bool is_asked_about(const struct ck_entry *e)
 {
-	return e->row.phase == CK_PHASE_CHECK || e->row.phase == CK_PHASE_DESTROY;
+	return e->in.evicting.effort == CK_STARTED &&
+	       !CK_NEVER(e->row.phase != CK_PHASE_CHECK && e->row.phase != CK_PHASE_DESTROY);
 }
 
 /* what is in a sandbox. lost.c handles the answer to FIND, as for a lost creation */
 void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const struct ck_object *o,
 		     size_t n)
 {
-	if (e->in.evicting.effort != CK_STARTED || CK_NEVER(!asks(e)))
-		return; /* a late answer: another one came before it */
+	if (!is_asked_about(e))
+		return;
 	if (!ok) {
 		failed(m, e, CK_GRPC_UNAVAILABLE, NOT_KNOWN);
 		return;
@@ -577,8 +578,8 @@ void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const st
 
 void ck_evict_inspected(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
 {
-	if (e->in.evicting.effort != CK_STARTED || CK_NEVER(!asks(e)))
-		return; /* a late answer: another one came before it */
+	if (!is_asked_about(e))
+		return;
 	if (condition == CK_CONDITION_RUNNING) {
 		e->running = true;
 		ck_in_use(m, e);

@@ -210,7 +210,7 @@ void ck_machine_listed(struct ck_machine *m, enum ck_kind kind, uint64_t begun_s
 	bool wanted = list->outstanding;
 	list->outstanding = false;
 	if (!ok) { /* nothing is concluded from it (K24) */
-		if (wanted && !CK_NEVER(list->done)) { /* what shows it answers ours, too */
+		if (wanted && !CK_NEVER(list->done)) { /* once it is done, none is wanted */
 			ck_timer_set(&m->timers, &list->timer, m->now + list->pause);
 			list->pause = 2 * list->pause < CK_LIST_AGAIN_MAX ? 2 * list->pause
 									  : CK_LIST_AGAIN_MAX;
