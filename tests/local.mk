@@ -345,7 +345,7 @@ $(analyze_targets): $(BUILT_SOURCES)
 clean-local:
 	rm -rf analyze build-asan build-tsan build-coverage build-fuzz build-deb build-rpm \
 		fuzz-*.input tests/mutants/made tests/mutants/sample \
-		tests/real/go-cache tests/real/stage tests/real/tools tests/real/vendor-runtime \
+		tests/real/stage tests/real/tools tests/real/vendor-runtime \
 		tests/packages/base tests/packages/chroot tests/packages/installed \
 		tests/system/console tests/system/crikeep-node.tar \
 		tests/system/heard tests/system/namespaces \

@@ -4,29 +4,26 @@
 #
 # For tests to source: what a program in Go sees of us, as a vendor would. The library is installed
 # (`make install`) into $stage inside the build directory, pkg-config finds it there, and what is
-# linked finds it again. Go's caches are the build directory's, too.
+# linked finds it again.
 #
 # go_stage [NEEDED_VERSION]: status 3, and the reason in $go_why, where it cannot be done.
 #
 # Before: $src, $build.
 
+. "$src/tests/real/go.sh"
 stage=$build/tests/real/stage
 
 go_stage() {
-	local needs=${1:-1.21} version header
-	PATH=$PATH:/usr/local/go/bin:/usr/lib/go/bin
+	local needs=${1:-1.21} header
 	command -v go >/dev/null || { go_why='there is no Go'; return 3; }
 	command -v "${CC:-cc}" >/dev/null && command -v pkg-config >/dev/null ||
 		{ go_why='there is no C compiler, or no pkg-config'; return 3; }
-	export GOTOOLCHAIN=local
-	version=$(go env GOVERSION)
-	if [ "$(printf 'go%s\n%s\n' "$needs" "$version" | sort -V | head -n 1)" != "go$needs" \
-		]; then
-		go_why="this needs Go $needs, and there is $version"
+	if ! go_is "$needs"; then
+		go_why="this needs Go $needs, and there is $(go env GOVERSION)"
 		return 3
 	fi
 	mkdir -p "$stage" && go_install || { go_why='the library cannot be installed'; return 1; }
-	export GOFLAGS='-mod=readonly -buildvcs=false' GOCACHE=$build/tests/real/go-cache
+	export GOFLAGS="$go_flags -mod=readonly"
 	export PKG_CONFIG_PATH=$stage/pkgconfig CGO_LDFLAGS="-Wl,-rpath,$stage/lib" CC=${CC:-cc}
 	# Go takes no notice of a header that is another one, but of flags
 	header=$(pkg-config --variable=includedir libcrikeep)/crikeep.h

@@ -40,6 +40,7 @@ EXTRA_DIST += \
 	tests/real/containerd \
 	tests/real/cri-api.awk \
 	tests/real/crictl \
+	tests/real/go.sh \
 	tests/real/go-stage.sh \
 	tests/real/h2spec \
 	tests/real/kubelet \

@@ -9,10 +9,10 @@
 set -u
 
 . "$(dirname "$0")/../prog/prelude.sh"
+. "$(dirname "$0")/go.sh"
 
 module=k8s.io/cri-api recorded=v0.37.2
-PATH=$PATH:/usr/local/go/bin:/usr/lib/go/bin
-export GOTOOLCHAIN=local GOFLAGS=-mod=mod
+export GOFLAGS=-mod=mod
 
 # listed VERSION: what its api.proto says, sorted. Read in the archive: what needs a newer Go is not
 # unpacked.

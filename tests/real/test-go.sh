@@ -58,7 +58,7 @@ vendored() (
 			fmt.Println(resourcestore.Durable, crikeep.Sandbox, store.Get(os.Args[0]))
 		}
 	END
-	export GOFLAGS='-mod=mod -buildvcs=false' GOMODCACHE=$work/modules
+	export GOFLAGS="$go_flags -mod=mod" GOMODCACHE=$work/modules
 	export GOPROXY=file://$work/proxy GOSUMDB=off
 	go mod init vendor.example && go get "$module@$version" && go mod tidy &&
 		go mod vendor || exit
@@ -66,7 +66,7 @@ vendored() (
 	cat go.mod vendor/modules.txt
 	! grep -E 'replace|=>|/(work|tmp|home)' go.mod vendor/modules.txt || exit
 	[ -f "vendor/$module/LICENSE" ] && [ ! -e "vendor/$module/internal" ] || exit
-	export GOFLAGS='-mod=vendor -buildvcs=false' GOPROXY=off
+	export GOFLAGS="$go_flags -mod=vendor" GOPROXY=off
 	[ "$(go run .)" = 'true sandbox ' ] &&
 		[ "$(CGO_ENABLED=0 go run .)" = 'false sandbox ' ] &&
 		[ "$(go run -tags no_libcrikeep .)" = 'false sandbox ' ] &&

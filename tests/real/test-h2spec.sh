@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # h2spec's cases for a server of HTTP/2, against the kubelet's socket. Those that crikeepd does not
-# pass are below, each with the reason; one that it passes after all must go from there.
+# pass are below, each with the reason; one that it passes after all must go from there. A reason
+# that begins with "race:" allows both.
 #
 # shellcheck disable=SC1091,SC2086,SC2154,SC2317 # variables are prelude.sh's; at_end is called
 set -u
@@ -12,6 +13,8 @@ set -u
 explained='
 generic/2/2   a GET is answered 405 at once, without the body that h2spec waits for
 generic/2/3   the same
+http2/5.1/5   race: the GET may be answered, and its stream closed, before the frame comes
+http2/5.1/6   race: the same
 http2/5.1/8   nghttp2 keeps no closed streams here, so what comes for them is dropped
 http2/5.1/9   the same
 http2/5.1/11  the same
@@ -45,7 +48,7 @@ check 'crikeepd serves' wait_for 100 test -S "$work/cri.sock"
 check 'h2spec runs' "$tools/h2spec" "$work/cri.sock" "$work/verdicts"
 while read -r verdict id name; do
 	reason=$(why "$id")
-	if [ "$verdict" = pass ] && [ -z "$reason" ]; then
+	if [ "$verdict" = pass ] && [[ -z $reason || $reason == race:* ]]; then
 		ok "$id $name"
 	elif [ "$verdict" = pass ]; then
 		not_ok "$id $name" 'it passes, and needs no reason any more'

@@ -6,20 +6,19 @@
 # that write down what they are told; by name only: DIR/containerd/, the unmodified containerd and
 # shim that containerd/go.mod pins; DIR/kubelet, the unmodified kubelet that kubelet/go.mod pins;
 # DIR/kustomize/, the unmodified kustomize that kustomize/go.mod pins, and shape; DIR/nri-tap,
-# DIR/h2spec and DIR/linear, see there; DIR/nri-bench, for tests/bench/bench-nri. Go
-# comes from PATH or from where Debian puts it. Exit status 3: it cannot be done here, and the last
-# line says why (no Go, an old one, modules that cannot be had).
+# DIR/h2spec and DIR/linear, see there; DIR/nri-bench, for tests/bench/bench-nri.
+# Exit status 3: it cannot be done here, and the last line says why (no Go, an old one, modules that
+# cannot be had).
 set -u
 
 [ $# -ge 1 ] || { echo "usage: $0 DIR [NAME...]" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1" && out=$(cd "$1" && pwd) || exit
 shift
-PATH=$PATH:/usr/local/go/bin:/usr/lib/go/bin
-export GOFLAGS='-mod=readonly -buildvcs=false' GOTOOLCHAIN=local
+. "$here/go.sh"
+export GOFLAGS="$go_flags -mod=readonly" GOGC=400 # time for memory
 
 command -v go >/dev/null || { echo 'there is no Go'; exit 3; }
-version=$(go env GOVERSION)
 
 # build NAME PACKAGE...: out of the module in the directory NAME; several: into a directory
 build() {
@@ -30,9 +29,8 @@ build() {
 	[ ! -x "$out/$1" ] || [ "$out/$1" -ot "$sums" ] ||
 		[ -n "$(find "${sources[@]}" -name '*.go' -newer "$out/$1")" ] || return 0
 	needs=$(sed -n 's/^go //p' "$here/$1/go.mod")
-	if [ "$(printf 'go%s\n%s\n' "$needs" "$version" | sort -V | head -n 1)" != "go$needs" \
-		]; then
-		echo "$1 needs Go $needs, this is $version"
+	if ! go_is "$needs"; then
+		echo "$1 needs Go $needs, this is $(go env GOVERSION)"
 		return 3
 	fi
 	# fetched by itself, so that a machine without modules is told from one where the build is
