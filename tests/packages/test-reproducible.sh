@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The Debian packages are the same bytes from the same tarball: those of test-deb.sh, and others that
-# are built in an environment that differs in all that must not matter. The clock differs too,
+# The Debian packages are the same bytes from the same tarball: those of test-deb.sh, and others
+# that are built in an environment that differs in all that must not matter. The clock differs too,
 # because the second build is later.
 #
 # The variables are of prelude.sh; check calls functions.

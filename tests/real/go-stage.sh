@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A && B || C is meant; shares variables with those who source it.
-# shellcheck shell=bash disable=SC2015,SC2034,SC2154
+# shellcheck shell=bash disable=SC1091,SC2015,SC2034,SC2154
 #
 # For tests to source: what a program in Go sees of us, as a vendor would. The library is installed
 # (`make install`) into $stage inside the build directory, pkg-config finds it there, and what is

@@ -9,6 +9,8 @@
 # DIR/h2spec and DIR/linear, see there; DIR/nri-bench, for tests/bench/bench-nri.
 # Exit status 3: it cannot be done here, and the last line says why (no Go, an old one, modules that
 # cannot be had).
+#
+# shellcheck disable=SC1091,SC2154 # go_flags is go.sh's
 set -u
 
 [ $# -ge 1 ] || { echo "usage: $0 DIR [NAME...]" >&2; exit 2; }
