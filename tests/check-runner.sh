@@ -70,6 +70,9 @@ END
 expect what_a_script_says_of_a_failure_is_no_test '1 1 0' <<'END'
 echo 'ok - a'; echo 'not ok - b c'; echo '    it is 1, not 2'; echo '    == a.log ends:'; exit 1
 END
+expect a_note_is_no_test '1 0 0' <<'END'
+echo 'note - n'; echo 'ok - a'
+END
 
 # sums DIRECTORY-RELATIVE .trs...: the last line and the exit status
 sums() {
@@ -92,4 +95,8 @@ sums '1 1 passed, 1 failed, 0 skipped' a_failure_is_told_with_its_reason \
 	env CI= sh "$summary" what_a_script_says_of_a_failure_is_no_test.trs
 verdict it_stands_below_its_name '    it is 1, not 2' \
 	"$(sed -n '/^FAIL: b c$/ { n; p; }' "$dir/sum")"
+sums '1 2 passed, 1 failed, 0 skipped' a_note_is_told env CI= sh "$summary" \
+	what_a_script_says_of_a_failure_is_no_test.trs a_note_is_no_test.trs
+verdict a_failure_is_told_after_all_notes 'NOTE: n FAIL: b c' \
+	"$(grep -E '^(NOTE|FAIL): ' "$dir/sum" | paste -sd ' ')"
 exit $status

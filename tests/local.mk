@@ -245,10 +245,15 @@ check-valgrind:
 	+@$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(filter $(under_valgrind),$(programs_under_test))' \
 		CK_TEST_SLOW=30 CK_TEST_SCALE=1 CK_TEST_WRAP='$(valgrind)'
 
-# in a make of its own, because `check` would build every test first
+# in a make of its own, because `check` would build every test first. Go's tools come first, one after
+# another: side by side they would compile the same packages. A test whose tool could not be built
+# says so.
 check-real: all
 	+@$(MAKE) $(AM_MAKEFLAGS) tests/real/merge $(mutated_programs) \
 		$(filter %/test-attacks,$(programs_under_test))
+	@for t in $(real_tools); do \
+		echo "  GO       $$t"; $(srcdir)/tests/real/tools.sh tests/real/tools $$t || :; \
+	done
 	+@CK_TEST_LIMIT=1800 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(real_scripts)' \
 		check_PROGRAMS= check_LTLIBRARIES=
 

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # usage: summary.sh FILE.trs... - the end of `make check`: what was skipped; what a test noted
-# ("note - text" in its log); what failed, with the first lines that a script says of it, and how
-# its log ends; and on the last line how many single tests passed, failed and were skipped. Exit 1
-# if any failed, if there was none at all, and with CI=true if any was skipped: a machine of CI has
-# what tests need.
+# ("note - text" in its log); after all of these what failed, how its log ends, and the first lines
+# that a script says of it; and on the last line how many single tests passed, failed and were
+# skipped. Exit 1 if any failed, if there was none at all, and with CI=true if any was skipped: a
+# machine of CI has what tests need.
 set -u
 
 # said_of TEST LOG: the indented lines below its "not ok"
@@ -14,6 +14,12 @@ said_of() {
 	said && /^    / && said++ <= 8 { print; next }
 	{ said = $0 == line }' "$2"
 }
+
+for trs in "$@"; do
+	[ -f "$trs" ] || continue
+	sed -n 's/^:test-result: SKIP /SKIP: /p' "$trs"
+	[ ! -f "${trs%.trs}.log" ] || sed -n 's/^note - /NOTE: /p' "${trs%.trs}.log"
+done
 
 passed=0 failed=0 skipped=0
 for trs in "$@"; do
@@ -24,8 +30,6 @@ for trs in "$@"; do
 	fi
 	passed=$((passed + $(grep -c '^:test-result: PASS' "$trs")))
 	skipped=$((skipped + $(grep -c '^:test-result: SKIP' "$trs")))
-	sed -n 's/^:test-result: SKIP /SKIP: /p' "$trs"
-	[ ! -f "${trs%.trs}.log" ] || sed -n 's/^note - /NOTE: /p' "${trs%.trs}.log"
 	n=$(grep -c '^:test-result: FAIL' "$trs")
 	failed=$((failed + n))
 	if [ "$n" -gt 0 ]; then

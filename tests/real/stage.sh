@@ -110,12 +110,21 @@ runs() { runc_list | grep -qx "$1 running"; }
 gone() { ! runc_list | grep -q "^$1 "; }
 # begun POD KIND: the ids
 begun() { sed -n "s/^[0-9.]* create $1 $2 \([^ ]*\) begin$/\1/p" "$d/runc/calls.log"; }
+some() { [ -n "$("$@")" ]; }
+first_begun() { # the first id, which may not be there yet
+	until_ 10 some begun "$@"
+	begun "$@" | head -n 1
+}
+only_container() { # the id, which may not be there yet
+	until_ 10 some past ps -aq
+	past ps -aq --no-trunc
+}
 creations() { begun "$1" "$2" | wc -l; }
 slow() { printf '%s\n' "$@" >"$d/runc/delays"; } # slow "POD VERB SECONDS"...
 
 stage() { # stage [relay]: everything up
 	mkdir -p "$d"
-	echo 'timeout: 10' >"$d/crictl.yaml"
+	echo 'timeout: 30' >"$d/crictl.yaml"
 	"$lab/containerd.sh" start "$d" || return
 	relayed=${1:-}
 	[ -z "$relayed" ] || relay_up relay relay.sock containerd.sock || return

@@ -37,6 +37,7 @@ refused() { # COMMAND...: whatever it is about
 		{ echo "exit status $status: $out $err"; return 1; }
 }
 
+kept() { [[ $("$crikeep" --state-dir="$d/kept" list --no-trunc --state=kept) == *"$1"* ]]; }
 shown_to_all() { all pods -q --no-trunc | grep -qx "$1"; }
 container_shown_to_all() { all ps -aq --no-trunc | grep -qx "$1"; }
 
@@ -49,7 +50,7 @@ not() { ! "$@"; }
 late() { # a sandbox whose client has gone, until it runs: $id
 	slow 'web create 6'
 	try cri runp -T 1s "$(pod web)"
-	id=$(begun web sandbox)
+	id=$(first_begun web sandbox)
 	check 'the request runs into its deadline' timed_out
 	check 'the sandbox runs afterwards' until_ 15 runs "$id"
 	slow ''
@@ -140,7 +141,7 @@ late_sandbox() {
 	slow 'web create 6'
 	try cri runp -T 1s "$(pod web)"
 	check 'the request runs into its deadline' timed_out
-	id=$(begun web sandbox)
+	id=$(first_begun web sandbox)
 	hidden_pod 'at the time-out' "$id"
 	check 'the sandbox runs afterwards' until_ 15 runs "$id"
 	check 'the unfiltered socket shows it' until_ 5 shown_to_all "$id"
@@ -165,12 +166,12 @@ offered_sandbox() {
 	slow 'web create 6'
 	try cri runp -T 1s "$(pod web)"
 	check 'the request runs into its deadline' timed_out
-	id=$(begun web sandbox)
+	id=$(first_begun web sandbox)
 	check 'once it runs it is seen, and alone, without another request' until_ 15 only_pod "$id"
-	try cri create -T 5s "$id" "$(container main)" "$(pod web)"
+	try cri create -T 60s "$id" "$(container main)" "$(pod web)"
 	check 'a container is created in it' is $status 0
 	check 'which starts' cri start "$out"
-	try cri runp -T 1s "$(pod web)"
+	try cri runp -T 60s "$(pod web)"
 	check 'the same request gets that id' answered "$id"
 	check 'it was created once' is "$(creations web sandbox)" 1
 	check 'it can be stopped' cri stopp "$id"
@@ -185,8 +186,8 @@ waiting_sandbox() {
 	began=$(now)
 	try cri runp -T 1s "$(pod web)"
 	check 'the request runs into its deadline' timed_out
-	cri runp -T 8s "$(pod web)" >"$d/second" 2>&1 &
-	try cri runp -T 8s "$(pod web)"
+	cri runp -T 60s "$(pod web)" >"$d/second" 2>&1 &
+	try cri runp -T 60s "$(pod web)"
 	took=$(since "$began")
 	wait $!
 	check 'a repeat that waits gets the id' answered "$(begun web sandbox)"
@@ -201,7 +202,7 @@ next_attempt() {
 	stage || return
 	late
 	first=$id
-	try cri runp -T 8s "$(pod web 1)"
+	try cri runp -T 60s "$(pod web 1)"
 	check 'attempt 1 gets a sandbox' is $status 0
 	check 'another one' test "$out" != "$first"
 	check 'attempt 0 is gone within seconds' until_ 8 gone "$first"
@@ -224,7 +225,7 @@ next_attempt_early() {
 	try cri runp -T 1s "$(pod web)"
 	check 'the request runs into its deadline' timed_out
 	slow ''
-	first=$(begun web sandbox)
+	first=$(first_begun web sandbox)
 	# a creation whose end nobody knows may still come to hold the pod's ports: attempt 1 waits
 	# for it, within bounds
 	check 'attempt 1 gets a sandbox, repeating its request' until_ 40 granted
@@ -264,7 +265,7 @@ unwanted_sandbox() {
 	check 'after the TTL' kept_seconds 15
 	check 'nothing is left' until_ 5 nothing_left
 	check 'it was created once' is "$(creations web sandbox)" 1
-	try cri runp -T 5s "$(pod web)"
+	try cri runp -T 60s "$(pod web)"
 	check 'the same request gets a new one' test "$status:$out" != "0:$id"
 	check 'which is seen, and alone' only_pod "$out"
 }
@@ -273,16 +274,15 @@ evicted_by_hand() {
 	local ours=("$crikeep" --state-dir="$d/kept")
 	stage || return
 	late
-	check 'crikeep list has it' until_ 5 kept_for "${id:0:12}"
+	check 'crikeep list has it' until_ 5 kept "$id"
 	check 'crikeep explains it' grep -q 'web' <("${ours[@]}" explain default/web)
 	check 'crikeep evict gives it up' "${ours[@]}" evict default/web --wait
 	check 'it is gone' gone "$id"
 	check 'nothing is left' nothing_left
-	try cri runp -T 5s "$(pod web)"
+	try cri runp -T 60s "$(pod web)"
 	check 'the same request gets a new one' test "$status:$out" != "0:$id"
 	check 'which is seen, and alone' only_pod "$out"
 }
-kept_for() { [[ $("${ours[@]}" list --no-trunc --state=kept) == *"$1"* ]]; }
 
 # no room for the database: pods start all the same, and late ones are kept in memory
 full_disk() {
@@ -290,12 +290,12 @@ full_disk() {
 	mount -t tmpfs -o size=1m,mode=700 none "$d/kept"
 	stage || return
 	check 'the disk is full' fill_up "$d/kept"
-	try cri runp -T 5s "$(pod db)"
+	try cri runp -T 60s "$(pod db)"
 	check 'a sandbox in time' answered "$(begun db sandbox)"
 	check 'is removed' cri rmp -f "$out"
 	late
 	check 'a late one is not shown' not_in "$id" cri pods
-	try cri runp -T 1s "$(pod web)"
+	try cri runp -T 60s "$(pod web)"
 	check 'the same request again gets its id' answered "$id"
 	check 'it was created once' is "$(creations web sandbox)" 1
 	check 'it is seen, and alone' only_pod "$id"
@@ -315,10 +315,10 @@ entered() { "$crikeep" --state-dir="$d/kept" list --all --no-trunc | grep -q "$1
 # a sandbox and a container whose client has gone: $sandbox, $id
 late_answer() {
 	stage relay || return
-	sandbox=$(cri runp -T 8s "$(pod web)")
+	sandbox=$(cri runp -T 60s "$(pod web)")
 	relay hold CreateContainer 6
 	try cri create -T 2s "$sandbox" "$(container main)" "$(pod web)"
-	id=$(past ps -aq --no-trunc)
+	id=$(only_container)
 	check 'the request runs into its deadline' timed_out
 	check 'the runtime has the container' test -n "$id"
 }
@@ -331,7 +331,7 @@ late_container() {
 	check 'the answer comes' until_ 8 told
 	check 'the unfiltered socket shows it' until_ 2 container_shown_to_all "$id"
 	hidden_container 'once it is there' "$id"
-	try cri create -T 2s "$sandbox" "$(container main)" "$(pod web)"
+	try cri create -T 60s "$sandbox" "$(container main)" "$(pod web)"
 	check 'the same request again gets that id' answered "$id"
 	check 'it was created once' is "$(calls CreateContainer)" 1
 	check 'it is seen now, and alone' one_container "$id"
@@ -343,7 +343,7 @@ next_container_attempt() {
 	late_answer || return
 	relay clear
 	check 'the answer comes' until_ 8 told
-	try cri create -T 8s "$sandbox" "$(container main 1)" "$(pod web)"
+	try cri create -T 60s "$sandbox" "$(container main 1)" "$(pod web)"
 	check 'attempt 1 gets a container' is $status 0
 	check 'another one' test "$out" != "$id"
 	check 'attempt 1 is seen, and soon alone' until_ 8 one_container "$out"
@@ -362,17 +362,17 @@ unwanted_container() {
 # a start whose client has gone: $sandbox, $id. containerd runs `runc create` in StartContainer
 start_late() {
 	stage || return
-	sandbox=$(cri runp -T 8s "$(pod web)")
-	id=$(cri create -T 8s "$sandbox" "$(container main)" "$(pod web)")
+	sandbox=$(cri runp -T 60s "$(pod web)")
+	id=$(cri create -T 60s "$sandbox" "$(container main)" "$(pod web)")
 	slow "web create $1"
 	try cri --timeout=2s start "$id"
 	check 'the start runs into its deadline' timed_out
 	check 'the container does not run yet' gone "$id"
 }
-next_container() { try cri create -T 20s "$sandbox" "$(container main 1)" "$(pod web)"; }
+next_container() { try cri create -T 60s "$sandbox" "$(container main 1)" "$(pod web)"; }
 
 late_start() {
-	start_late 6 || return
+	start_late 10 || return
 	next_container
 	check 'attempt 1 hears that attempt 0 exists' said AlreadyExists
 	check 'when attempt 0 is started' at_least "$took" 2000
@@ -394,7 +394,7 @@ said() {
 
 # containerd by itself says that it has stopped it, goes on with the start, and the container runs
 stopped_while_starting() {
-	start_late 6 || return
+	start_late 10 || return
 	check 'it can be stopped meanwhile' cri stop "$id"
 	check 'and removed, when containerd has given up the start' until_ 15 cri rm "$id"
 	check 'runc was asked to create it' is "$(creations web container)" 1
@@ -404,7 +404,7 @@ stopped_while_starting() {
 }
 
 killed_while_starting() {
-	start_late 6 || return
+	start_late 10 || return
 	crikeepd_kill
 	check 'crikeepd starts again' crikeepd_start
 	next_container
@@ -448,8 +448,8 @@ asked() { [ "$(calls "$1")" -ge "$2" ]; } # METHOD TIMES
 
 repeated_teardown() {
 	stage relay || return
-	sandbox=$(cri runp -T 8s "$(pod web)")
-	id=$(cri create -T 8s "$sandbox" "$(container main)" "$(pod web)")
+	sandbox=$(cri runp -T 60s "$(pod web)")
+	id=$(cri create -T 60s "$sandbox" "$(container main)" "$(pod web)")
 	check 'a container is started' cri start "$id"
 	check 'and runs' runs "$id"
 	slow 'web kill 2'
@@ -463,7 +463,7 @@ repeated_teardown() {
 # those who ask the next life as well are one call, too
 teardown_over_a_restart() {
 	stage relay || return
-	sandbox=$(cri runp -T 8s "$(pod web)")
+	sandbox=$(cri runp -T 60s "$(pod web)")
 	relay hold StopPodSandbox 90
 	one_waits 1 StopPodSandbox "$sandbox"
 	twenty_ask StopPodSandbox "$sandbox"
@@ -481,16 +481,16 @@ teardown_over_a_restart() {
 
 dropped_connection() {
 	stage relay || return
-	sandbox=$(cri runp -T 8s "$(pod web)")
+	sandbox=$(cri runp -T 60s "$(pod web)")
 	relay keep CreateContainer
 	relay hold CreateContainer 6
 	try cri create -T 2s "$sandbox" "$(container main)" "$(pod web)"
 	check 'the request runs into its deadline' timed_out
-	id=$(past ps -aq --no-trunc)
+	id=$(only_container)
 	relay drop
 	relay clear
 	check 'crikeepd connects again' until_ 10 answers
-	try cri create -T 8s "$sandbox" "$(container main)" "$(pod web)"
+	try cri create -T 60s "$sandbox" "$(container main)" "$(pod web)"
 	check 'after the connection was lost a repeat gets the id' answered "$id"
 	check 'it was created once' is "$(calls CreateContainer)" 1
 	check 'it is seen, and alone' one_container "$id"
@@ -502,7 +502,7 @@ frozen_container() {
 	mkfs.ext4 -q "$d/disk"
 	mount -o loop "$d/disk" "$d/root" || { echo "skip - $scenario: no loop devices"; return; }
 	stage || return
-	sandbox=$(cri runp -T 8s "$(pod web)")
+	sandbox=$(cri runp -T 60s "$(pod web)")
 	fsfreeze -f "$d/root"
 	try cri create -T 2s "$sandbox" "$(container main)" "$(pod web)"
 	check 'the request runs into its deadline while the disk stands still' timed_out
@@ -549,9 +549,9 @@ frozen_and_removed() {
 	mkfs.ext4 -q "$d/disk"
 	mount -o loop "$d/disk" "$d/root" || { echo "skip - $scenario: no loop devices"; return; }
 	stage || return
-	sandbox=$(cri runp -T 8s "$(pod web)")
+	sandbox=$(cri runp -T 60s "$(pod web)")
 	fsfreeze -f "$d/root"
-	{ sleep 6; fsfreeze -u "$d/root"; } &
+	{ sleep 10; fsfreeze -u "$d/root"; } &
 	thaw=$!
 	try cri create -T 2s "$sandbox" "$(container main)" "$(pod web)"
 	check 'the request runs into its deadline while the disk stands still' timed_out
@@ -566,12 +566,11 @@ frozen_and_removed() {
 killed_while_kept() {
 	stage || return
 	late
-	check 'crikeepd keeps it' until_ 5 shown_to_all "$id"
-	sleep 0.5 # for the answer to reach crikeepd
+	check 'crikeepd keeps it' until_ 5 kept "$id"
 	crikeepd_kill
 	check 'crikeepd starts again' crikeepd_start
 	hidden_pod 'after the restart' "$id"
-	try cri runp -T 1s "$(pod web)"
+	try cri runp -T 60s "$(pod web)"
 	check 'the same request again gets the id' answered "$id"
 	check 'it was created once' is "$(creations web sandbox)" 1
 	check 'it is seen, and alone' only_pod "$id"
@@ -580,14 +579,14 @@ killed_while_kept() {
 # the runtime notices that its caller has gone, and takes the sandbox back
 killed_while_creating() {
 	stage || return
-	slow 'web create 6'
+	slow 'web create 12'
 	try cri runp -T 1s "$(pod web)"
 	check 'the request runs into its deadline' timed_out
-	id=$(begun web sandbox)
+	id=$(first_begun web sandbox)
 	crikeepd_kill
 	slow ''
 	check 'crikeepd starts again' crikeepd_start
-	try cri runp -T 10s "$(pod web)"
+	try cri runp -T 60s "$(pod web)"
 	check 'the same request gets a sandbox' is $status 0
 	check 'a new one' test "$out" != "$id"
 	check 'because the first was taken back' gone "$id"
@@ -602,10 +601,10 @@ killed_before_the_end() {
 	relay keep RunPodSandbox
 	try cri runp -T 1s "$(pod web)"
 	check 'the request runs into its deadline' timed_out
-	id=$(begun web sandbox)
+	id=$(first_begun web sandbox)
 	crikeepd_kill
 	check 'crikeepd starts again' crikeepd_start
-	try cri runp -T 10s "$(pod web)"
+	try cri runp -T 60s "$(pod web)"
 	check 'a repeat that waits gets the id' answered "$id"
 	check 'nothing else was created' is "$(creations web sandbox)" 1
 	check 'it is seen, and alone' only_pod "$id"
@@ -618,7 +617,7 @@ killed_and_unwanted() {
 	relay keep RunPodSandbox
 	try cri runp -T 1s "$(pod web)"
 	check 'the request runs into its deadline' timed_out
-	id=$(begun web sandbox)
+	id=$(first_begun web sandbox)
 	crikeepd_kill
 	check 'crikeepd starts again' crikeepd_start
 	check 'the sandbox runs afterwards' until_ 20 runs "$id"
@@ -633,7 +632,7 @@ killed_while_evicting() {
 	stage || return
 	late
 	first=$id
-	slow 'web kill 4'
+	slow 'web kill 10'
 	cri runp -T 2s "$(pod web 1)" >/dev/null 2>&1 &
 	check 'attempt 1 has attempt 0 stopped' until_ 5 grep -q "kill web sandbox $first begin" \
 		"$d/runc/calls.log"
@@ -644,7 +643,7 @@ killed_while_evicting() {
 	hidden_pod 'after the restart' "$first"
 	check 'the destruction is completed' until_ 15 gone "$first"
 	check 'nothing is left' until_ 10 nothing_left
-	try cri runp -T 8s "$(pod web 1)"
+	try cri runp -T 60s "$(pod web 1)"
 	check 'attempt 1 gets its sandbox' is $status 0
 	check 'which is seen, and alone' only_pod "$out"
 }
@@ -654,7 +653,7 @@ moved_straight_and_back() {
 	local container
 	stage || return
 	late
-	check 'crikeepd keeps it' until_ 5 shown_to_all "$id"
+	check 'crikeepd keeps it' until_ 5 kept "$id"
 	crikeepd_kill
 	container=$(past create "$id" "$(container main)" "$(pod web)")
 	check 'straight at the runtime, a container in it is started' past start "$container"
@@ -691,7 +690,7 @@ another_boot() {
 	check 'crikeepd starts on another boot' crikeepd_start
 	check 'nobody sees the sandbox' not_in "$id" cri pods
 	check 'it is destroyed' until_ 10 gone "$id"
-	try cri runp -T 5s "$(pod web)"
+	try cri runp -T 60s "$(pod web)"
 	check 'the same request gets a new one' test "$status:$out" != "0:$id"
 	check 'which is seen, and alone' only_pod "$out"
 }
@@ -702,7 +701,7 @@ asked_to_end() {
 	slow 'web create 12'
 	try cri runp -T 1s "$(pod web)"
 	check 'the request runs into its deadline' timed_out
-	id=$(begun web sandbox)
+	id=$(first_begun web sandbox)
 	kill -TERM "$crikeepd_pid"
 	wait "$crikeepd_pid"
 	status=$?
@@ -710,7 +709,7 @@ asked_to_end() {
 	check 'and does not wait for the sandbox' gone "$id"
 	slow ''
 	check 'crikeepd starts again' crikeepd_start
-	try cri runp -T 10s "$(pod web)"
+	try cri runp -T 60s "$(pod web)"
 	check 'the same request gets a sandbox' is $status 0
 	check 'one more creation was enough' is "$(begun web sandbox)" "$id"$'\n'"$out"
 	check 'it is seen, and alone' only_pod "$out"
@@ -724,10 +723,10 @@ held() { # a sandbox that is being made: $id
 	slow "web create $1"
 	try cri runp -T 1s "$(pod web)"
 	check 'the request runs into its deadline' timed_out
-	id=$(begun web sandbox)
+	id=$(first_begun web sandbox)
 }
 made_once() {
-	try cri runp -T 20s "$(pod web)"
+	try cri runp -T 60s "$(pod web)"
 	check 'a repeat that waits gets the id' answered "$id"
 	check 'nothing else was created' is "$(creations web sandbox)" 1
 	check 'it is seen, and alone' only_pod "$id"
@@ -761,7 +760,7 @@ held_over_many_lives() {
 
 held_while_starting() {
 	managed=yes
-	start_late 6 || return
+	start_late 10 || return
 	check 'crikeepd lives again' lives_again kill -KILL "$(life)"
 	next_container
 	check 'attempt 1 is refused' test $status -ne 0
@@ -778,13 +777,13 @@ runtime_again() { "$lab/containerd.sh" start "$d" && until_ 10 answers; }
 runtime_killed_while_kept() {
 	stage || return
 	late
-	sleep 0.5
+	check 'crikeepd keeps it' until_ 5 kept "$id"
 	containerd_kill
 	try cri pods
 	check 'a list fails meanwhile, and is not empty' test $status -ne 0
 	check 'containerd starts again' runtime_again
 	hidden_pod 'after the restart' "$id"
-	try cri runp -T 4s "$(pod web)"
+	try cri runp -T 60s "$(pod web)"
 	check 'the same request again gets the id' answered "$id"
 	check 'it was created once' is "$(creations web sandbox)" 1
 	check 'it is seen, and alone' only_pod "$id"
@@ -792,14 +791,14 @@ runtime_killed_while_kept() {
 
 runtime_killed_while_creating() {
 	stage || return
-	slow 'web create 6'
+	slow 'web create 12'
 	try cri runp -T 1s "$(pod web)"
 	check 'the request runs into its deadline' timed_out
-	id=$(begun web sandbox)
+	id=$(first_begun web sandbox)
 	containerd_kill
 	slow ''
 	check 'containerd starts again' runtime_again
-	try cri runp -T 10s "$(pod web)"
+	try cri runp -T 60s "$(pod web)"
 	check 'the same request gets a sandbox' is $status 0
 	check 'a new one' test "$out" != "$id"
 	check 'it is seen, and alone' only_pod "$out"
@@ -810,7 +809,7 @@ runtime_killed_while_evicting() {
 	stage || return
 	late
 	first=$id
-	slow 'web kill 4'
+	slow 'web kill 10'
 	cri runp -T 2s "$(pod web 1)" >/dev/null 2>&1 &
 	check 'attempt 1 has attempt 0 stopped' until_ 5 grep -q "kill web sandbox $first begin" \
 		"$d/runc/calls.log"
@@ -819,7 +818,7 @@ runtime_killed_while_evicting() {
 	check 'containerd starts again' runtime_again
 	wait $!
 	check 'the destruction is completed' until_ 20 gone "$first"
-	try cri runp -T 8s "$(pod web 1)"
+	try cri runp -T 60s "$(pod web 1)"
 	check 'attempt 1 gets its sandbox' is $status 0
 	check 'which is seen, and alone' until_ 5 only_pod "$out"
 }

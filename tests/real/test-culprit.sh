@@ -289,7 +289,7 @@ eviction_sleeps() {
 	stage || return
 	slow 'web create 4'
 	cri runp -T 1s "$(web)" >"$d/created" 2>&1
-	id=$(begun web sandbox)
+	id=$(first_begun web sandbox)
 	check 'the sandbox runs' until_ 30 runs "$id"
 	slow 'web kill 600'
 	check 'it is kept' until_ 20 kept
