@@ -116,6 +116,9 @@ endif
 if DAEMON
 scripts_under_test += $(daemon_scripts)
 endif
+if !SANITIZERS
+scripts_under_test += $(looks_scripts)
+endif
 if FUZZING
 check_PROGRAMS = $(fuzz_tests)
 LDADD = $(daemon_libs) $(rpc_lib) libck.la $(CK_FUZZ_LIBS)
@@ -124,10 +127,10 @@ EXTRA_PROGRAMS += $(programs_under_test) $(mutant_tests) $(counting_tests) $(ben
 if THREAD_SANITIZER
 check_PROGRAMS = $(threaded_tests) $(test_programs)
 else
-check_PROGRAMS = $(programs_under_test) $(test_programs) $(benches)
+check_PROGRAMS = $(programs_under_test) $(test_programs)
 endif
 if !SANITIZERS
-check_PROGRAMS += $(mutant_tests) $(counting_tests)
+check_PROGRAMS += $(mutant_tests) $(counting_tests) $(benches)
 endif
 LDADD = libcktest.la $(cli_lib) $(daemon_libs) $(rpc_lib) libck.la $(CMOCKA_LIBS)
 endif

@@ -34,3 +34,17 @@ wanted() {
 		echo etc/crikeep/crikeep.yaml
 	} | paths | split
 }
+
+# sum_of TARBALL: of what is in it
+sum_of() { gzip -dc "$1" | tar -xOf - | sha256sum; }
+
+# deb_of TARBALL DIR: the Debian packages of a tarball: $deb is the directory where test-deb.sh has
+# built them, or else DIR, where they are built now
+deb_of() {
+	local theirs
+	deb=$build/build-deb
+	theirs=$(ls "$deb"/crikeep_*.orig.tar.gz 2>/dev/null)
+	[ -z "$theirs" ] || [ "$(sum_of "$theirs")" != "$(sum_of "$1")" ] || return 0
+	deb=$2
+	DEB_BUILD_OPTIONS=nocheck "$src/contrib/package.sh" deb "$1" "$deb"
+}

@@ -9,7 +9,9 @@
 # shellcheck disable=SC1091,SC2015,SC2154,SC2209,SC2317
 set -u
 
-. "$(dirname "$0")/../prog/prelude.sh"
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../prog/prelude.sh"
+. "$here/contents.sh"
 
 for p in dpkg-buildpackage dh setpriv taskset; do
 	command -v $p >/dev/null ||
@@ -19,7 +21,7 @@ tarball=$(ls "$build"/crikeep-*.tar.gz)
 unset SOURCE_DATE_EPOCH MAKEFLAGS MFLAGS MAKELEVEL
 export DEB_BUILD_OPTIONS=nocheck
 
-one=$build/build-deb other=$work/an/other/directory temporary=$work/an/other/tmp
+other=$work/an/other/directory temporary=$work/an/other/tmp
 # another user can read no more than what lies here
 cp "$src/contrib/package.sh" "$tarball" "$work/" && mkdir -p "$other" "$temporary" || exit 99
 chmod 755 "$work" "$work/package.sh" "$work/an" "$work/an/other"
@@ -29,10 +31,8 @@ if [ "$(id -u)" -eq 0 ]; then
 	chown 65534:65534 "$other" "$temporary"
 fi
 
-one() { # unless test-deb.sh has built them
-	! cmp -s "$tarball" "$one"/crikeep_*.orig.tar.gz || return 0
-	rm -rf "$one"
-	"$work/package.sh" deb "$work/${tarball##*/}" "$one"
+one() {
+	deb_of "$tarball" "$work/one"
 } >"$work/log" 2>&1
 other() ( # one processor, so -j1
 	umask 077
@@ -43,13 +43,13 @@ other() ( # one processor, so -j1
 first_cpu() { taskset -cp $$ | sed 's/.*: *\([0-9]*\).*/\1/'; }
 reports() { "$@" || { tail -n 20 "$work/log"; false; }; }
 same() {
-	local deb status=0
-	for deb in "$one"/*.deb; do
-		cmp "$deb" "$other/${deb##*/}" || status=1
+	local p status=0
+	for p in "$deb"/*.deb; do
+		cmp "$p" "$other/${p##*/}" || status=1
 	done
 	return "$status"
 }
-four() { [ "$(find "$one" -name '*.deb' ! -name '*-dbgsym_*' | wc -l)" -eq 4 ]; }
+four() { [ "$(find "$deb" -name '*.deb' ! -name '*-dbgsym_*' | wc -l)" -eq 4 ]; }
 
 check 'the packages are built' reports one
 check 'there are four' four

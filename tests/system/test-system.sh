@@ -17,6 +17,7 @@ set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../prog/prelude.sh"
+. "$here/../packages/contents.sh"
 lab=$src/contrib/lab
 PATH=$PATH:/usr/sbin:/sbin
 way=namespaces
@@ -101,23 +102,15 @@ disk() {
 }
 
 # the tarball's packages, and the same as a later version
-contents() { gzip -dc "$1" | tar -xOf - | sha256sum; }
 make_packages() {
-	local tarball sum p version built=$work/built
-	tarball=$(ls "$build"/crikeep-*.tar.gz) sum=$(contents "$tarball")
+	local tarball sum p version deb
+	tarball=$(ls "$build"/crikeep-*.tar.gz) sum=$(sum_of "$tarball")
 	[ "$(cat "$own/packages/sum" 2>/dev/null)" != "$sum" ] || return 0
 	rm -rf "$own/packages"
-	# what check-packages has built of the same will do
-	if p=$(ls "$build"/build-deb/crikeep_*.orig.tar.gz 2>/dev/null) &&
-		[ "$(contents "$p")" = "$sum" ]; then
-		built=$build/build-deb
-	else
-		DEB_BUILD_OPTIONS=nocheck "$src/contrib/package.sh" deb "$tarball" "$built" ||
-			return
-	fi
+	deb_of "$tarball" "$work/built" || return
 	mkdir -p "$own/packages/next"
 	for p in crikeep crikeepd; do
-		cp "$built/${p}"_*.deb "$own/packages/" &&
+		cp "$deb/${p}"_*.deb "$own/packages/" &&
 			dpkg-deb -R "$own/packages/${p}"_*.deb "$work/$p" || return
 		version=$(sed -n 's/^Version: //p' "$work/$p/DEBIAN/control")
 		sed -i "s/^Version: .*/&+next/" "$work/$p/DEBIAN/control" &&
