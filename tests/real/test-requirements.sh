@@ -6,7 +6,8 @@
 # tests/mutants, which contain all mutants. That the tests are green otherwise is their own
 # business.
 #
-# usage: test-requirements.sh [REQUIREMENT...]
+# usage: test-requirements.sh [REQUIREMENT...]   by themselves 24 rows, which CK_REQUIREMENTS_SEED=N
+#                                                chooses; CK_REQUIREMENTS=all: each row
 #
 # shellcheck disable=SC1091,SC2034,SC2154 # variables are play.sh's
 set -u
@@ -22,6 +23,17 @@ trap 'rm -rf "$work"' EXIT
 
 rows() { grep -v '^#' "$here/requirements.tsv"; }
 mutants() { grep -v '^#' "$src/tests/mutants/nri.tsv"; }
+# the numbers of the rows that are played
+chosen() { # chosen [REQUIREMENT]...
+	local seed=${CK_REQUIREMENTS_SEED:-1} id row=0
+	while IFS=$'\t' read -r id _; do
+		row=$((row + 1))
+		[ $# -eq 0 ] || [[ " $* " == *" $id "* ]] || continue
+		echo "$(echo "$seed $row" | md5sum) $row"
+	done < <(rows) | sort | {
+		if [ $# -gt 0 ] || [ "${CK_REQUIREMENTS:-}" = all ]; then cat; else head -n 24; fi
+	} | awk '{ print $NF }' | xargs
+}
 # where a test program with mutants is
 with_mutants() { echo "$build/tests/mutants/${1##*/}"; }
 
@@ -47,10 +59,13 @@ red() {
 		sed -n 's/^not ok - //p; s/^\[  FAILED  \] //p' | grep -m 1 .
 }
 
+numbers=$(chosen "$@")
+is_chosen() { [[ " $numbers " == *" $n "* ]]; }
+
 n=0 status=0
 while IFS=$'\t' read -r id words test mutant; do
 	n=$((n + 1))
-	[ $# -eq 0 ] || [[ " $* " == *" $id "* ]] || continue
+	is_chosen || continue
 	[[ $test == *.sh\ * ]] || [ -x "$(with_mutants "${test% *}")" ] || continue
 	while [ "$(jobs -rp | wc -l)" -ge $((2 * $(nproc))) ]; do
 		wait -n
@@ -61,7 +76,7 @@ wait
 n=0
 while IFS=$'\t' read -r id words test mutant; do
 	n=$((n + 1))
-	[ $# -eq 0 ] || [[ " $* " == *" $id "* ]] || continue
+	is_chosen || continue
 	if [ ! -e "$work/$n.out" ]; then
 		echo "skip - $id is seen when broken (${test%% *}): it was not built"
 		continue
