@@ -67,6 +67,11 @@ let_go() { : >"$d/$1"; } # whoever waits for this file
 lines() {
 	awk "$awk_fields $2" "$d/$1.log" 2>/dev/null
 }
+on_one_line() { # on_one_line COMMAND...: what it prints
+	local text
+	text=$("$@")
+	echo "${text//$'\n'/ }"
+}
 awk_fields='
 function f(key) {
 	if (!match($0, "\"" key "\":(\"([^\"\\\\]|\\\\.)*\"|[0-9.]+|true)"))
@@ -80,8 +85,8 @@ function of(name) { return (f("cname") != "" ? f("cname") : f("name")) == name }
 # heard NN-NAME [NAME]: what it was told of this pod or container, in order: "has" stands for a list
 # that had it
 heard() {
-	lines "$1" "f(\"what\") == \"has\" && of(\"${2:-}\") { print \"has\" }
-		f(\"what\") == \"call\" && of(\"${2:-}\") { print f(\"event\") }" | xargs
+	on_one_line lines "$1" "f(\"what\") == \"has\" && of(\"${2:-}\") { print \"has\" }
+		f(\"what\") == \"call\" && of(\"${2:-}\") { print f(\"event\") }"
 }
 # asked NN-NAME EVENT [NAME]: it was; replied: and it has answered
 asked() { noted call "$@"; }
@@ -98,7 +103,9 @@ told() {
 		print f(\"$4\")
 	}" | tail -n 1
 }
-state_of() { lines "$1" "f(\"what\") ~ /^(start|up|refused|lost)$/ { print f(\"what\") }" | xargs; }
+state_of() {
+	on_one_line lines "$1" "f(\"what\") ~ /^(start|up|refused|lost)$/ { print f(\"what\") }"
+}
 connected() { is "$(state_of "$1")" 'start up'; }
 gone_from() { # gone_from NN-NAME [N]: it has lost its n-th connection
 	[ -n "$(lines "$1" "f(\"what\") == \"lost\" && f(\"conn\") == ${2:-1}")" ] ||
@@ -106,9 +113,9 @@ gone_from() { # gone_from NN-NAME [N]: it has lost its n-th connection
 }
 # heard_in N NN-NAME [NAME]: as heard, in its n-th connection
 heard_in() {
-	lines "$2" "f(\"conn\") != $1 { next }
+	on_one_line lines "$2" "f(\"conn\") != $1 { next }
 		f(\"what\") == \"has\" && of(\"${3:-}\") { print \"has\" }
-		f(\"what\") == \"call\" && of(\"${3:-}\") { print f(\"event\") }" | xargs
+		f(\"what\") == \"call\" && of(\"${3:-}\") { print f(\"event\") }"
 }
 hears() { is "$(heard "$1" "$2")" "$3"; }
 hears_in() { is "$(heard_in "$1" "$2" "$3")" "$4"; }
@@ -151,7 +158,7 @@ begin() {
 ended() {
 	local pid=background_$1
 	wait "${!pid}"
-	status=$(cat "$d/$1.status") out=$(cat "$d/$1.out") err=$(cat "$d/$1.err")
+	status=$(<"$d/$1.status") out=$(<"$d/$1.out") err=$(<"$d/$1.err")
 }
 # leaves NN-NAME EVENT NAME CRICTL'S ARGUMENT...: a client that is killed while the plugin is asked
 leaves() {

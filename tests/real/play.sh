@@ -104,10 +104,11 @@ play() {
 
 # play_all - and exit
 play_all() {
-	local s log status=0
+	local s log status=0 most
+	most=${at_once:-$((4 * $(nproc)))}
 	for s in $wanted; do
 		# more at a time would take longer, and time is what is looked at
-		while [ "$(jobs -rp | wc -l)" -ge "${at_once:-$((4 * $(nproc)))}" ]; do
+		while [ "$(jobs -rp | wc -l)" -ge "$most" ]; do
 			wait -n
 		done
 		play "$s" >"$stage_dir/$s.out" 2>&1 &

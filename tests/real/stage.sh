@@ -22,18 +22,28 @@ all() { "$tools/crictl" -c "$d/crictl.yaml" -r "unix://$d/all.sock" "$@"; }
 past() { "$tools/crictl" -c "$d/crictl.yaml" -r "unix://$d/$socket" "$@"; }     # past crikeepd
 relay() { "$tools/relay" tell "$d/relay.control" "$@"; }
 
+# What is called often starts no process that it can do without: where page tables are slow, a
+# process costs some 10 ms.
 now() { echo $((${EPOCHREALTIME/./} / 1000)); }
-since() { echo $(($(now) - $1)); }
+since() { echo $((${EPOCHREALTIME/./} / 1000 - $1)); }
 
 # until_ SECONDS COMMAND...: it succeeds within that time, or three times as long: the machine may
-# have a lot to do
+# have a lot to do. It is tried after 50 ms, and then less and less often, at least twice a second.
 until_() {
-	local end=$(($(now) + $1 * 3000))
+	local end=$((${EPOCHREALTIME/./} + $1 * 3000000)) wait=50
 	shift
 	until "$@" >"$d/until" 2>&1; do
-		[ "$(now)" -lt "$end" ] || { echo "not in time: $*"; cat "$d/until"; return 1; }
-		sleep 0.05
+		[ "${EPOCHREALTIME/./}" -lt "$end" ] ||
+			{ echo "not in time: $*"; cat "$d/until"; return 1; }
+		nap $wait
+		wait=$((wait * 3 / 2 < 500 ? wait * 3 / 2 : 500))
 	done
+}
+nap() { # nap MILLISECONDS: of a pipe that nobody writes into
+	local seconds
+	[ -n "${nap_fd:-}" ] || exec {nap_fd}<> <(:)
+	printf -v seconds '0.%03d' "$1"
+	read -rt "$seconds" -u "$nap_fd"
 }
 
 # crictl names a container's or a pod's request by files. Both have a fixed uid, so that a repeat is
@@ -58,12 +68,11 @@ container() { # container NAME [ATTEMPT]
 
 # try COMMAND...: $status, $out, $err and $took (ms); always succeeds
 try() {
-	local began
-	began=$(now)
+	local began=${EPOCHREALTIME/./}
 	out=$("$@" 2>"$d/err")
 	status=$?
-	took=$(since "$began")
-	err=$(cat "$d/err")
+	took=$(((${EPOCHREALTIME/./} - began) / 1000))
+	err=$(<"$d/err")
 }
 
 # what of it is seen, and what is said to who asks
