@@ -79,6 +79,7 @@ check 'between two times' since "$all" --since "$(date -d '1 hour ago' '+%F %R')
 	--until "$tomorrow"
 check 'since a time that has not come' since 0 --since "$(date -d 'next year' +%F)"
 golden stats 0 stats
+db states hold # a machine that is slow is past its spans
 golden list-json 0 list -a -o json
 golden show-json 0 show 2 77aa -o json
 golden explain-json 0 explain prod/db-0 -o json
