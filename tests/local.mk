@@ -248,9 +248,9 @@ check-valgrind:
 	+@$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(filter $(under_valgrind),$(programs_under_test))' \
 		CK_TEST_SLOW=30 CK_TEST_SCALE=1 CK_TEST_WRAP='$(valgrind)'
 
-# in a make of its own, because `check` would build every test first. Go's tools come first, one after
-# another: side by side they would compile the same packages. A test whose tool could not be built
-# says so.
+# in a make of its own, because `check` would build every test first. Go's tools come first, one
+# after another: side by side they would compile the same packages. A test whose tool could not be
+# built says so.
 check-real: all
 	+@$(MAKE) $(AM_MAKEFLAGS) tests/real/merge $(mutated_programs) \
 		$(filter %/test-attacks,$(programs_under_test))
@@ -274,13 +274,14 @@ check-packages: dist
 	+@CK_TEST_LIMIT=1800 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(package_scripts)' \
 		check_PROGRAMS= check_LTLIBRARIES=
 
-# The tarball, unpacked: all of it is compiled, and what takes seconds is run. It reads what others
-# read.
+# The tarball, unpacked: all of it is compiled, and what takes seconds is run. Nothing of it is about
+# what an optimizer does.
 tarball_tests = $(unit_tests) $(fuzz_tests) tests/check-abi.sh tests/check-header.sh \
 	tests/check-layers.sh tests/check-runner.sh tests/check-symbols.sh \
 	tests/prog/test-guides.sh tests/prog/test-keep.sh tests/prog/test-manual.sh
 check-tarball:
-	+@$(MAKE) $(AM_MAKEFLAGS) distcheck TESTS='$(tarball_tests)'
+	+@CK_TEST_SCALE=10 $(MAKE) $(AM_MAKEFLAGS) distcheck TESTS='$(tarball_tests)' \
+		DISTCHECK_CONFIGURE_FLAGS="CFLAGS='-O0 -g'"
 
 # it waits for seconds at each of its steps, and is not in check for that
 check-deploy: all
