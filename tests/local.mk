@@ -274,8 +274,8 @@ check-packages: dist
 	+@CK_TEST_LIMIT=1800 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(package_scripts)' \
 		check_PROGRAMS= check_LTLIBRARIES=
 
-# The tarball, unpacked: all of it is compiled, and what takes seconds is run. Nothing of it is about
-# what an optimizer does.
+# The tarball, unpacked: all of it is compiled, and what takes seconds is run. It reads what others
+# read. What an optimizer does is no business of it.
 tarball_tests = $(unit_tests) $(fuzz_tests) tests/check-abi.sh tests/check-header.sh \
 	tests/check-layers.sh tests/check-runner.sh tests/check-symbols.sh \
 	tests/prog/test-guides.sh tests/prog/test-keep.sh tests/prog/test-manual.sh

@@ -9,6 +9,3 @@ package_scripts = \
 	tests/packages/test-rpm.sh
 
 EXTRA_DIST += $(package_scripts) tests/packages/contents.sh tests/packages/vendor.c
-
-# it compares with what that has built
-tests/packages/test-reproducible.log: tests/packages/test-deb.log
