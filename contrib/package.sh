@@ -59,4 +59,6 @@ name=$(basename "$tarball" .tar.gz)
 version=${name#crikeep-}
 # of the make that calls this: packages are built by one of their own
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES GNUMAKEFLAGS DESTDIR TAR_OPTIONS
+# for configure, make and libtool: where it is dash, they take half the time that bash takes
+export CONFIG_SHELL=/bin/sh
 "$kind"

@@ -25,6 +25,7 @@ unset SOURCE_DATE_EPOCH TAR_OPTIONS MAKEFLAGS MFLAGS MAKELEVEL
 dist() (
 	from=$1 to=$2
 	shift 2
+	export CONFIG_SHELL=/bin/sh # where it is dash, faster than what configure would choose
 	mkdir -p "$to" && cd "$from" && "$@" && cd "$to" && "$from/configure" -q && make dist
 ) >"$work/log" 2>&1
 
