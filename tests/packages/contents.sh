@@ -41,15 +41,16 @@ sum_of() { gzip -dc "$1" | tar -xOf - | sha256sum; }
 # deb_of TARBALL DIR: the Debian packages of a tarball: $deb is the directory where test-deb.sh
 # builds them, or has built them; or else DIR, where they are built now
 deb_of() {
-	local theirs
+	local theirs=
 	deb=$build/build-deb
-	deb_lock || return
-	theirs=$(ls "$deb"/crikeep_*.orig.tar.gz 2>/dev/null)
+	deb_lock "$1" || return
+	ls "$deb"/crikeep_*.changes >/dev/null 2>&1 && # written last
+		theirs=$(ls "$deb"/crikeep_*.orig.tar.gz)
 	deb_unlock
 	[ -z "$theirs" ] || [ "$(sum_of "$theirs")" != "$(sum_of "$1")" ] || return 0
 	deb=$2
 	DEB_BUILD_OPTIONS=nocheck "$src/contrib/package.sh" deb "$1" "$deb"
 }
-# while they are built there
-deb_lock() { exec {deb_locked}>"$build/build-deb.lock" && flock "$deb_locked"; }
-deb_unlock() { exec {deb_locked}>&-; }
+# deb_lock TARBALL: while they are built there
+deb_lock() { exec {deb_locked}<"$1" && flock "$deb_locked"; }
+deb_unlock() { exec {deb_locked}<&-; }

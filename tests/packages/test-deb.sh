@@ -244,11 +244,10 @@ else
 	base=$!
 fi
 
-deb_lock || exit 99
+deb_lock "$tarball" || exit 99
 rm -rf "$dir"
 DEB_BUILD_OPTIONS=nocheck "$src/contrib/package.sh" deb "$tarball" "$dir" >"$work/log" 2>&1
 built=$?
-[ $built -eq 0 ] || rm -rf "$dir"
 deb_unlock
 result 'they are built' $built
 if [ $built -ne 0 ]; then

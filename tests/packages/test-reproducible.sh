@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The Debian packages are the same bytes from the same tarball: those of test-deb.sh, and others
-# that are built in an environment that differs in all that must not matter. The clock differs too,
-# because the second build is later.
+# that are built in an environment that differs in all that must not matter. The clock differs too:
+# the builds do not run in step.
 #
 # The variables are of prelude.sh; check calls functions.
 # shellcheck disable=SC1091,SC2015,SC2154,SC2209,SC2317
@@ -52,7 +52,7 @@ same() {
 four() { [ "$(find "$deb" -name '*.deb' ! -name '*-dbgsym_*' | wc -l)" -eq 4 ]; }
 
 check 'the packages are built by another user, umask, zone, language and -j1' reports other
-check 'and as usual' reports one # test-deb.sh may be about to
+check 'and as usual' reports one # last: by now test-deb.sh has its lock, or has built them
 check 'there are four' four
 check 'they have the same bytes' same
 exit "$failed"

@@ -25,8 +25,9 @@ real_scripts = \
 	tests/real/test-nri-beside.sh \
 	tests/real/test-sim.sh
 
-# of tests/real/tools.sh, what these are driven with
-real_tools = relay crictl containerd nri nri-v030 nri-tap kustomize adjust h2spec linear
+# of tests/real/tools.sh, what these are driven with, and what only root can use
+real_tools = relay crictl nri nri-v030 kustomize adjust h2spec linear
+root_tools = containerd nri-tap
 
 # A current kubelet, built with Go, and a current containerd: run by `make check-node`.
 node_scripts = tests/real/test-node.sh

@@ -28,7 +28,8 @@ now() { echo $((${EPOCHREALTIME/./} / 1000)); }
 since() { echo $((${EPOCHREALTIME/./} / 1000 - $1)); }
 
 # until_ SECONDS COMMAND...: it succeeds within that time, or three times as long: the machine may
-# have a lot to do. It is tried after 50 ms, and then less and less often, at least twice a second.
+# have a lot to do. It is tried at once, after 50 ms, and then less and less often, down to twice a
+# second.
 until_() {
 	local end=$((${EPOCHREALTIME/./} + $1 * 3000000)) wait=50
 	shift
@@ -39,9 +40,9 @@ until_() {
 		wait=$((wait * 3 / 2 < 500 ? wait * 3 / 2 : 500))
 	done
 }
-nap() { # nap MILLISECONDS: of a pipe that nobody writes into
+exec {nap_fd}<> <(:) # a pipe that nobody writes into
+nap() { # nap MILLISECONDS
 	local seconds
-	[ -n "${nap_fd:-}" ] || exec {nap_fd}<> <(:)
 	printf -v seconds '0.%03d' "$1"
 	read -rt "$seconds" -u "$nap_fd"
 }
@@ -121,11 +122,11 @@ gone() { ! runc_list | grep -q "^$1 "; }
 begun() { sed -n "s/^[0-9.]* create $1 $2 \([^ ]*\) begin$/\1/p" "$d/runc/calls.log"; }
 some() { [ -n "$("$@")" ]; }
 first_begun() { # the first id, which may not be there yet
-	until_ 10 some begun "$@"
+	until_ 10 some begun "$@" >&2
 	begun "$@" | head -n 1
 }
 only_container() { # the id, which may not be there yet
-	until_ 10 some past ps -aq
+	until_ 10 some past ps -aq >&2
 	past ps -aq --no-trunc
 }
 creations() { begun "$1" "$2" | wc -l; }

@@ -149,7 +149,7 @@ late_sandbox() {
 	check 'nor remove it' refused all rmp -f "$id"
 	hidden_pod 'once it runs' "$id"
 	check 'none of that did anything to it' runs "$id"
-	try cri runp -T 1s "$(pod web)"
+	try cri runp -T 60s "$(pod web)"
 	check 'the same request again gets that id' answered "$id"
 	check 'it was created once' is "$(creations web sandbox)" 1
 	check 'it is seen now, and alone' only_pod "$id"
@@ -676,6 +676,7 @@ moved_straight_and_back() {
 another_boot() {
 	stage || return
 	late
+	check 'crikeepd keeps it' until_ 5 kept "$id"
 	crikeepd_kill
 	echo 01234567-89ab-cdef-0123-456789abcdef >"$d/boot_id"
 	cat >"$d/rebooted" <<-END
