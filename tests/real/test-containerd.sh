@@ -47,11 +47,15 @@ nothing_left() { is "$(past pods -q)" '' && is "$(runc_list)" ''; }
 
 not() { ! "$@"; }
 
-late() { # a sandbox whose client has gone, until it runs: $id
-	slow 'web create 6'
+# cut_short SECONDS: a sandbox whose creation takes so long, and whose client has gone: $id
+cut_short() {
+	slow "web create $1"
 	try cri runp -T 1s "$(pod web)"
-	id=$(first_begun web sandbox)
 	check 'the request runs into its deadline' timed_out
+	id=$(first_begun web sandbox)
+}
+late() { # until it runs
+	cut_short 6
 	check 'the sandbox runs afterwards' until_ 15 runs "$id"
 	slow ''
 }
@@ -138,10 +142,7 @@ every_spelling_newest() {
 
 late_sandbox() {
 	stage || return
-	slow 'web create 6'
-	try cri runp -T 1s "$(pod web)"
-	check 'the request runs into its deadline' timed_out
-	id=$(first_begun web sandbox)
+	cut_short 6
 	hidden_pod 'at the time-out' "$id"
 	check 'the sandbox runs afterwards' until_ 15 runs "$id"
 	check 'the unfiltered socket shows it' until_ 5 shown_to_all "$id"
@@ -163,10 +164,7 @@ late_sandbox() {
 offered_sandbox() {
 	more=()
 	stage || return
-	slow 'web create 6'
-	try cri runp -T 1s "$(pod web)"
-	check 'the request runs into its deadline' timed_out
-	id=$(first_begun web sandbox)
+	cut_short 6
 	check 'once it runs it is seen, and alone, without another request' until_ 15 only_pod "$id"
 	try cri create -T 60s "$id" "$(container main)" "$(pod web)"
 	check 'a container is created in it' is $status 0
@@ -221,11 +219,9 @@ granted() {
 next_attempt_early() {
 	local first
 	stage || return
-	slow 'web create 6'
-	try cri runp -T 1s "$(pod web)"
-	check 'the request runs into its deadline' timed_out
+	cut_short 6
 	slow ''
-	first=$(first_begun web sandbox)
+	first=$id
 	# a creation whose end nobody knows may still come to hold the pod's ports: attempt 1 waits
 	# for it, within bounds
 	check 'attempt 1 gets a sandbox, repeating its request' until_ 40 granted
@@ -579,10 +575,7 @@ killed_while_kept() {
 # the runtime notices that its caller has gone, and takes the sandbox back
 killed_while_creating() {
 	stage || return
-	slow 'web create 12'
-	try cri runp -T 1s "$(pod web)"
-	check 'the request runs into its deadline' timed_out
-	id=$(first_begun web sandbox)
+	cut_short 12
 	crikeepd_kill
 	slow ''
 	check 'crikeepd starts again' crikeepd_start
@@ -597,11 +590,8 @@ killed_while_creating() {
 # the runtime does not notice, and finishes 10 s after the restart
 killed_before_the_end() {
 	stage relay || return
-	slow 'web create 13'
 	relay keep RunPodSandbox
-	try cri runp -T 1s "$(pod web)"
-	check 'the request runs into its deadline' timed_out
-	id=$(first_begun web sandbox)
+	cut_short 13
 	crikeepd_kill
 	check 'crikeepd starts again' crikeepd_start
 	try cri runp -T 60s "$(pod web)"
@@ -613,11 +603,8 @@ killed_before_the_end() {
 killed_and_unwanted() {
 	ttl=30s
 	stage relay || return
-	slow 'web create 13'
 	relay keep RunPodSandbox
-	try cri runp -T 1s "$(pod web)"
-	check 'the request runs into its deadline' timed_out
-	id=$(first_begun web sandbox)
+	cut_short 13
 	crikeepd_kill
 	check 'crikeepd starts again' crikeepd_start
 	check 'the sandbox runs afterwards' until_ 20 runs "$id"
@@ -699,10 +686,7 @@ another_boot() {
 # SIGTERM without a service manager: as after kill -9, the runtime takes the sandbox back
 asked_to_end() {
 	stage || return
-	slow 'web create 12'
-	try cri runp -T 1s "$(pod web)"
-	check 'the request runs into its deadline' timed_out
-	id=$(first_begun web sandbox)
+	cut_short 12
 	kill -TERM "$crikeepd_pid"
 	wait "$crikeepd_pid"
 	status=$?
@@ -721,10 +705,7 @@ asked_to_end() {
 held() { # a sandbox that is being made: $id
 	managed=yes
 	stage || return
-	slow "web create $1"
-	try cri runp -T 1s "$(pod web)"
-	check 'the request runs into its deadline' timed_out
-	id=$(first_begun web sandbox)
+	cut_short "$1"
 }
 made_once() {
 	try cri runp -T 60s "$(pod web)"
@@ -792,10 +773,7 @@ runtime_killed_while_kept() {
 
 runtime_killed_while_creating() {
 	stage || return
-	slow 'web create 12'
-	try cri runp -T 1s "$(pod web)"
-	check 'the request runs into its deadline' timed_out
-	id=$(first_begun web sandbox)
+	cut_short 12
 	containerd_kill
 	slow ''
 	check 'containerd starts again' runtime_again
