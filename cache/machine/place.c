@@ -187,6 +187,17 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 		claim(m, e);
 }
 
+/* A kubelet goes by the newest attempt that it sees. Nobody will find that an older one runs, so
+ * that it runs is no reason to wait (K34). */
+static bool is_outlived(const struct ck_mturn *t, const struct ck_entry *e)
+{
+	for (const struct ck_entry *o = t->group->entries; e->running && o; o = ck_pod_next(o))
+		if (ck_state_visible(o->row.state) && ck_key_same_slot(o->row.key, e->row.key) &&
+		    o->row.key->attempt > e->row.key->attempt)
+			return true;
+	return false;
+}
+
 /* an entry that must be gone before a creation of the turn's key may begin; or NULL */
 static struct ck_entry *blocker(struct ck_machine *m, struct ck_mturn *t)
 {
@@ -200,7 +211,8 @@ static struct ck_entry *blocker(struct ck_machine *m, struct ck_mturn *t)
 			return e; /* it has ended and is being removed (K5) */
 		if (e->row.state == CK_STATE_EVICTING && same)
 			return e;
-		if (e->row.start && ck_key_same_slot(key, t->key) && !CK_NEVER(same))
+		if (e->row.start && ck_key_same_slot(key, t->key) && !CK_NEVER(same) &&
+		    !is_outlived(t, e))
 			return e; /* another attempt of it is being started, or was (K34) */
 		if (busy && ck_key_same_runtime_name(key, t->key) && !CK_NEVER(same))
 			return e; /* the runtime has one object of a name at a time */

@@ -79,9 +79,24 @@ void oracle_inspected_start(struct world *w, const struct shadow *s, const struc
 		     "K34: the start of entry %lu is given up by an old status", row_of(w, s));
 }
 
-static bool is_other_attempt(const struct world *w, const struct shadow *s, const struct caller *c)
+/* it runs, and the kubelet goes by a newer attempt that it sees */
+static bool is_outlived(struct world *w, const struct shadow *s)
 {
-	return s->start && s->key != c->key && w->keys[s->key].slot == w->keys[c->key].slot;
+	const struct ck_entry *e = ck_machine_entry(w->m, row_of(w, s));
+	bool runs = s->running_seen && e && e->running;
+	FOR_SHADOWS (o, w) {
+		if (runs && (o->state == CK_STATE_COMMITTED || o->state == CK_STATE_ENDED) &&
+		    w->keys[o->key].slot == w->keys[s->key].slot &&
+		    w->keys[o->key].key->attempt > w->keys[s->key].key->attempt)
+			return true;
+	}
+	return false;
+}
+
+static bool is_other_attempt(struct world *w, const struct shadow *s, const struct caller *c)
+{
+	return s->start && s->key != c->key && w->keys[s->key].slot == w->keys[c->key].slot &&
+	       !is_outlived(w, s);
 }
 
 void oracle_create_beside(struct world *w, const struct caller *c)

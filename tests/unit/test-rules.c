@@ -3095,6 +3095,19 @@ static void k34_another_attempt_waits_for_a_start_and_finds_it_running(void **st
 	assert_int_equal(begin(E, attempt(container_in(A), 1), 120 * S), CK_CREATE);
 }
 
+/* Straight at the runtime a kubelet has made the next attempt meanwhile. It goes by the newest one,
+ * so it never finds that the first one runs. */
+static void k34_a_start_is_no_conflict_beside_a_newer_attempt(void **state)
+{
+	(void)state;
+	start_begun();
+	world_start_end(w, B, CK_START_TOO_LATE);
+	struct request next = attempt(container_in(A), 1);
+	world_external(w, C, &next, CK_CONDITION_READY, false);
+	list_passes(CK_CONTAINER);
+	assert_int_equal(begin(D, attempt(container_in(A), 2), 10 * S), CK_CREATE);
+}
+
 static void k34_a_caller_that_waits_too_long_hears_of_the_start(void **state)
 {
 	(void)state;
@@ -4093,6 +4106,7 @@ int main(void)
 		TEST(k26_two_sandboxes_of_one_uid_are_counted),
 		TEST(k27_what_has_no_row_is_shown_and_never_served),
 		TEST(k34_another_attempt_waits_for_a_start_and_finds_it_running),
+		TEST(k34_a_start_is_no_conflict_beside_a_newer_attempt),
 		TEST(k34_a_caller_that_waits_too_long_hears_of_the_start),
 		TEST(k34_a_start_that_was_heard_of_leaves_nothing),
 		TEST(k34_a_start_that_fails_makes_room),
