@@ -20,6 +20,14 @@ static bool nobody_has_it(const struct ck_entry *e)
 	       !(e->row.flags & CK_ENTRY_DELIVERED);
 }
 
+static void somebody_has(struct ck_machine *m, struct ck_entry *e)
+{
+	if (e->row.flags & CK_ENTRY_DELIVERED)
+		return;
+	e->row.flags |= CK_ENTRY_DELIVERED;
+	ck_dirty(m, e);
+}
+
 void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
 {
 	bool sandbox = e->row.key->kind == CK_SANDBOX;
@@ -41,6 +49,7 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 	case CK_STATE_COMMITTED:
 		if (condition == CK_CONDITION_RUNNING) {
 			e->running = true;
+			somebody_has(m, e);
 			e->in.committed.undelivered = false;
 			ck_start_seen_running(m, e);
 		} else if (condition == CK_CONDITION_DEAD) {
@@ -121,10 +130,7 @@ int ck_machine_used(struct ck_machine *m, enum ck_kind kind, const char *id)
 	struct ck_entry *e = ck_machine_object(m, kind, id);
 	if (!e || !ck_state_visible(e->row.state))
 		return -CK_ENOTFOUND;
-	if (!(e->row.flags & CK_ENTRY_DELIVERED)) {
-		e->row.flags |= CK_ENTRY_DELIVERED;
-		ck_dirty(m, e);
-	}
+	somebody_has(m, e);
 	return 0;
 }
 

@@ -2250,6 +2250,27 @@ static void k22_creation_found_running_is_not_destroyed(void **state)
 	assert_int_equal(state_of(B), CK_STATE_COMMITTED);
 }
 
+/* A host without lists does not learn anew what runs. So that somebody has it is written down. */
+static void k22_what_was_found_running_is_not_taken_back_after_a_restart(void **state)
+{
+	struct world_config config = world_config();
+	(void)state;
+	config.rules.can_list = config.rules.can_inspect = false;
+	config.rules.skip_first_list = true;
+	start_with(&config);
+	made_and_handed(A, sandbox);
+	begin(B, container_in(A), 240 * S);
+	world_lose(w, B);
+	world_finish(w, B, false);
+	world_condition(w, B, CK_CONDITION_RUNNING);
+	list_passes(CK_CONTAINER);
+	assert_int_equal(state_of(B), CK_STATE_COMMITTED);
+	world_crash(w, CRASH_LATE);
+	assert_int_equal(begin(C, container_in(A), 10 * S), CK_HAND_BACK);
+	world_report(w, C, false);
+	assert_int_equal(state_of(B), CK_STATE_COMMITTED);
+}
+
 /* ---- in use, though hidden (K22) ------------------------------------------------------------- */
 
 enum { KEPT, LOST, EVICTED, TRIED, GIVEN_UP, HIDDEN_WAYS };
@@ -4055,6 +4076,7 @@ int main(void)
 		TEST(k21_open_view_keeps_the_tombstone),
 		TEST(k21_id_that_may_still_be_destroyed_is_not_taken),
 		TEST(k22_sandbox_in_use_is_left_alone),
+		TEST(k22_what_was_found_running_is_not_taken_back_after_a_restart),
 		TEST(k22_what_is_listed_is_told_apart_by_its_name),
 		TEST(k22_running_container_is_left_alone),
 		TEST(k22_creation_found_running_is_not_destroyed),
