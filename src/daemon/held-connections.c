@@ -122,9 +122,9 @@ static void look(void *userdata)
 		       "ended connections to the runtime that were kept open (%u of %u): what they "
 		       "carried is decided",
 		       ended, ended + held->n);
-	if (held->n && ck_loop_timer(&daemon->loop, &held->timer, ck_loop_now() + CK_HELD_LOOK,
-				     look, daemon) < 0)
-		ck_log(CK_LOG_WARNING, "connections of earlier lives stay open: out of memory");
+	if (held->n)
+		ck_loop_timer(&daemon->loop, &held->timer, ck_loop_now() + CK_HELD_LOOK, look,
+			      daemon);
 }
 
 int ck_held_begin(struct ck_daemon *daemon, struct ck_error *err)
@@ -148,6 +148,8 @@ int ck_held_begin(struct ck_daemon *daemon, struct ck_error *err)
 				    ready, held);
 	if (r < 0)
 		return ck_fail_errno(err, CK_EIO, -r, "watch a connection that was kept open");
+	if (ck_loop_timer_new(&daemon->loop, &held->timer) < 0)
+		return ck_nomem(err);
 	look(daemon);
 	return 0;
 }

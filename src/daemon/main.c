@@ -530,9 +530,12 @@ static int start(struct ck_daemon_main *m, struct ck_error *err)
 	if (r >= 0)
 		r = add_signals(m, err);
 	/* The first timer reads the boot id, which a confined process may not be able to. */
-	if (r >= 0)
-		r = ck_loop_timer(&daemon->loop, &m->start_timer,
-				  ck_loop_now() + conf->start_timeout, start_expired, m);
+	if (r >= 0 && ck_loop_timer(&daemon->loop, &m->start_timer,
+				    ck_loop_now() + conf->start_timeout, start_expired, m) < 0)
+		r = ck_nomem(err);
+	/* a list that is not asked for again is the last one */
+	if (r >= 0 && ck_loop_timer_new(&daemon->loop, &m->retry_timer) < 0)
+		r = ck_nomem(err);
 	if (r >= 0 && conf->confine)
 		r = ck_confine(conf, confined, sizeof(confined), err);
 	if (r < 0)

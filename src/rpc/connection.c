@@ -268,24 +268,29 @@ static int timer_due(sd_event_source *source, uint64_t usec, void *userdata)
 	return 0;
 }
 
+int ck_loop_timer_new(struct ck_loop *loop, struct ck_loop_timer **ret_timer)
+{
+	struct ck_loop_timer *timer = CK_NEW(struct ck_loop_timer);
+	if (!timer)
+		return -CK_ENOMEM;
+	/* deadlines are kept to 1 ms (K28); the default accuracy is 250 ms */
+	if (sd_event_add_time(loop->event, &timer->source, CLOCK_BOOTTIME, UINT64_MAX, 1000,
+			      timer_due, timer) < 0) {
+		free(timer);
+		return -CK_ENOMEM;
+	}
+	*ret_timer = timer;
+	return 0;
+}
+
 int ck_loop_timer(struct ck_loop *loop, struct ck_loop_timer **timer, uint64_t at, ck_timer_cb *fn,
 		  void *userdata)
 {
 	uint64_t usec = at == UINT64_MAX ? at : at / 1000 + (at % 1000 != 0);
 	if (!*timer && at == UINT64_MAX)
 		return 0;
-	if (!*timer) {
-		struct ck_loop_timer *t = CK_NEW(struct ck_loop_timer);
-		if (!t)
-			return -CK_ENOMEM;
-		/* deadlines are kept to 1 ms (K28); the default accuracy is 250 ms */
-		if (sd_event_add_time(loop->event, &t->source, CLOCK_BOOTTIME, usec, 1000,
-				      timer_due, t) < 0) {
-			free(t);
-			return -CK_ENOMEM;
-		}
-		*timer = t;
-	}
+	if (!*timer && ck_loop_timer_new(loop, timer) < 0)
+		return -CK_ENOMEM;
 	(*timer)->fn = fn;
 	(*timer)->userdata = userdata;
 	sd_event_source_set_time((*timer)->source, usec);

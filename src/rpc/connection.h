@@ -31,10 +31,12 @@ void ck_loop_flush(struct ck_loop *loop);
 int ck_loop_run(struct ck_loop *loop);
 
 /* ck_loop_timer - call @fn once at @at (ns of CLOCK_BOOTTIME), to the millisecond. *@timer is NULL
- * at first; a later call moves the timer, and @at UINT64_MAX switches it off. Free it with
- * ck_loop_timer_free(). 0, -CK_ENOMEM */
+ * at first; a later call moves the timer, which cannot fail, and @at UINT64_MAX switches it off.
+ * Free it with ck_loop_timer_free(). 0, -CK_ENOMEM */
 typedef void ck_timer_cb(void *userdata);
 struct ck_loop_timer;
+/* ck_loop_timer_new - a timer that is off, for what must not fail later. 0, -CK_ENOMEM */
+int ck_loop_timer_new(struct ck_loop *loop, struct ck_loop_timer **ret_timer);
 int ck_loop_timer(struct ck_loop *loop, struct ck_loop_timer **timer, uint64_t at, ck_timer_cb *fn,
 		  void *userdata);
 void ck_loop_timer_free(struct ck_loop_timer *timer);

@@ -41,7 +41,7 @@ struct ck_upstream {
 	void *userdata;
 	struct lane lanes[CK_LANES];
 	struct retiring *retiring;
-	struct ck_loop_timer *again;
+	struct ck_loop_timer *again; /* made at the start: a try that is not set is the last */
 	uint64_t pause; /* before the next try */
 	struct ck_unary_call *asking;
 	const char *version; /* the one that answered last */
@@ -115,7 +115,6 @@ static void look(void *userdata)
 		/* if it cannot be asked, the next look may */
 		ck_unary_start(upstream, &options, NULL, 0, probe_answered, upstream,
 			       &upstream->probe, &err);
-	/* without memory nobody looks until it has been down */
 	ck_loop_timer(upstream->loop, &upstream->look, ck_loop_now() + CK_ANSWERS_LOOK, look,
 		      upstream);
 }
@@ -281,6 +280,11 @@ int ck_upstream_new(struct ck_loop *loop, const char *path, const struct ck_upst
 	for (size_t i = 0; i < CK_LANES; i++)
 		upstream->lanes[i].upstream = upstream;
 	snprintf(upstream->why, sizeof(upstream->why), "unix://%s: not connected yet", path);
+	if (ck_loop_timer_new(loop, &upstream->again) < 0 ||
+	    ck_loop_timer_new(loop, &upstream->look) < 0) {
+		ck_upstream_free(upstream);
+		return ck_nomem(err);
+	}
 	*ret_upstream = upstream;
 	try_again(upstream);
 	return 0;
