@@ -84,12 +84,34 @@ static struct thing *thing_of(const char *id)
 	return t;
 }
 
+static bool was_set_aside(const char *state_dir);
+
+/* What crikeepd knew was not written (K32), or was in a database that cannot be read (K33). */
+static bool excused(void)
+{
+	return w.excused || was_set_aside(w.state_dir);
+}
+
 static bool in_use(const struct thing *t)
 {
 	const struct thing *in = t->kind == CK_CONTAINER ? thing_of(t->sandbox_id) : NULL;
 	if (t->dead || t->gone || t->ends || (in && (in->ends || in->dead || in->gone)))
 		return false;
 	return t->kind == CK_SANDBOX ? t->has : t->runs;
+}
+
+static bool holds_something(const struct thing *sandbox)
+{
+	for (const struct thing *t = things; t; t = t->by_id.next)
+		if (!strcmp(t->sandbox_id, sandbox->id) && in_use(t))
+			return true;
+	return false;
+}
+
+/* That a sandbox was handed over may not have been written. What is in it shows that (K32). */
+static bool may_be_unwritten(const struct thing *t)
+{
+	return t->kind == CK_SANDBOX && !holds_something(t) && excused();
 }
 
 /* ---- what is asked for ----------------------------------------------------------------------- */
@@ -213,10 +235,10 @@ static bool was_listed(const char *name)
 	return false;
 }
 
-/* Does crikeepd know how it ends? What it has cancelled, it looks for in lists for a while (K8). */
-static bool is_followed(const struct begun *b)
+/* Does crikeepd know how it ends? What it has lost, it looks for in lists for a while (K8). */
+static bool is_followed(const struct begun *b, uint64_t span)
 {
-	bool looked_for = !b->left || kernel.now <= b->left + CK_LOST_GRACE;
+	bool looked_for = !b->left || kernel.now <= b->left + span;
 	return b->lost == w.lost && (looked_for || was_listed(b->name));
 }
 
@@ -224,7 +246,8 @@ static void made(enum ck_kind kind, const char *id, const char *name, const char
 {
 	struct thing *t = calloc(1, sizeof(*t));
 	const struct begun *b = begun_of(name);
-	t->late = b->straight || (!is_followed(b) && kernel.now > b->at + CK_LOST_GRACE);
+	t->late = b->straight ||
+		  (!is_followed(b, CK_LOST_GRACE) && kernel.now > b->at + CK_LOST_GRACE);
 	t->lost = b->lost;
 	t->left = b->left;
 	t->given_up = b->given_up;
@@ -278,9 +301,10 @@ static void starts(struct thing *t)
 
 static void ended(struct thing *t, const char *verb)
 {
-	if (in_use(t))
+	if (in_use(t) && !may_be_unwritten(t))
 		world_wrong("%s is used, and there was a %s of it", t->name, verb);
-	else if (still_asked(t) && !t->late && !w.straight && !w.excused && !w.untold)
+	else if (still_asked(t) && !t->late && !w.straight && !w.untold &&
+		 !excused())
 		world_wrong("%s was made and is asked for, and there was a %s of it", t->name,
 			    verb);
 	t->dead = true;
@@ -298,7 +322,7 @@ void check_runtime(const char *verb, enum ck_kind kind, const char *id, const ch
 	struct thing *t = thing_of(id);
 	struct begun *b = begun_of(name);
 	if (!strcmp(verb, "refuse")) {
-		if (b && is_followed(b) && !w.straight && !w.excused)
+		if (b && is_followed(b, CK_RESEND_AFTER) && !w.straight && !excused())
 			world_wrong("%s is asked for twice", name);
 		return;
 	}
@@ -357,6 +381,7 @@ void check_alias(const char *name, const char *alias)
 {
 	struct begun *b = begun_of(name);
 	snprintf(b->alias, sizeof(b->alias), "%s", alias);
+	trace("plugins know %s as %.8s", name, alias);
 }
 
 const char *check_plugin_id(const char *id)
@@ -449,7 +474,8 @@ void check_unknown(const char *id)
 {
 	const struct thing *t = thing_of(id);
 	const struct thing *in = t ? thing_of(t->sandbox_id) : NULL;
-	if (t && !t->dead && !t->ends && in && !in->dead && !in->ends && !w.straight && !w.excused)
+	if (t && !t->dead && !t->ends && in && !in->dead && !in->ends && !w.straight &&
+	    !excused())
 		world_wrong("the kubelet has %s, and its start hears NOT_FOUND", t->name);
 }
 
@@ -467,16 +493,8 @@ static void check_shown(const struct ck_object *o)
 	else if (t->kind == CK_SANDBOX && o->condition == CK_CONDITION_READY)
 		check_given(t->id, t->name);
 	else if (t->kind == CK_CONTAINER && o->condition == CK_CONDITION_READY && !t->has &&
-		 !t->ends && !t->late && !w.excused && !t->slept)
+		 !t->ends && !t->late && !t->slept && !excused())
 		world_wrong("a list has %s, which was given to nobody", t->name);
-}
-
-static bool holds_something(const struct thing *sandbox)
-{
-	for (const struct thing *t = things; t; t = t->by_id.next)
-		if (!strcmp(t->sandbox_id, sandbox->id) && in_use(t))
-			return true;
-	return false;
 }
 
 void check_listed(enum ck_kind kind, const struct ck_object *all, size_t n, uint64_t began)
@@ -485,12 +503,9 @@ void check_listed(enum ck_kind kind, const struct ck_object *all, size_t n, uint
 		bool listed = false;
 		if (t->kind != kind || !t->used || t->used >= began || !in_use(t))
 			continue;
-		/* that it was handed over may not have been written (K32) */
-		if (w.excused && kind == CK_SANDBOX && !holds_something(t))
-			continue;
 		for (size_t i = 0; i < n && !listed; i++)
 			listed = !strcmp(all[i].id, t->id);
-		if (!listed)
+		if (!listed && !may_be_unwritten(t))
 			world_wrong("%s is used, and a list does not have it", t->name);
 	}
 	for (size_t i = 0; i < n; i++)
