@@ -523,7 +523,7 @@ static int start(struct ck_daemon_main *m, struct ck_error *err)
 		r = check_runtime(conf->runtime, err);
 	if (r >= 0)
 		r = find_plugins(m, err);
-	if (r >= 0) /* a confined process cannot exec plugins */
+	if (r >= 0 && m->plugins.n) /* a confined process cannot exec plugins */
 		r = ck_launcher_start(m->plugins.items, m->plugins.n, &m->launcher, err);
 	if (r >= 0)
 		r = ck_loop_init(&daemon->loop, err);
