@@ -582,7 +582,7 @@ static size_t read_now(struct plugin *p)
 			return total;
 		add(&p->trunk, bytes, (size_t)n);
 		total += (size_t)n;
-		if (p->at_most)
+		if (p->at_most || (size_t)n < most) /* there is no more now */
 			return total;
 	}
 }

@@ -52,6 +52,7 @@ struct key { /* that the kubelet has asked for */
 	char name[192]; /* with the id of a container's sandbox */
 	char slot[96];
 	uint64_t asked, before; /* the last time, and the time before */
+	bool straight;          /* the last time */
 };
 
 struct begun { /* creations that are under way or have made something, by name */
@@ -170,6 +171,7 @@ void check_asked(const char *slot, const char *name, const char *sandbox_id)
 	expires(key);
 	key->before = key->asked;
 	key->asked = kernel.now;
+	key->straight = w.straight;
 	HASH_FIND(by_slot, slots, slot, strlen(slot), s);
 	if (!s) {
 		s = calloc(1, sizeof(*s));
@@ -343,12 +345,16 @@ void check_left(const char *name)
 	struct begun *b = begun_of(name);
 	if (!b)
 		return;
+	trace("%s: its caller has left", name);
 	b->left = kernel.now;
 	if (b->at != kernel.now)
 		return;
-	/* a crikeepd had asked for it that had ended before it began */
+	/* who had asked for it had ended before it began: a crikeepd, or a kubelet at the runtime */
 	b->lost--;
 	b->unwritten = unwritten;
+	for (const struct key *key = keys; key; key = key->by_name.next)
+		if (!strncmp(key->name, name, strlen(name)) && key->name[strlen(name)] == '@')
+			b->straight = key->straight;
 }
 
 void check_daemon_ends(bool writes)

@@ -45,8 +45,8 @@ void randombytes_buf(void *to, size_t n);
 struct kernel kernel;
 
 static struct {
-	bool is;
-	uint64_t due; /* UINT64_MAX: not set */
+	bool is, rang; /* rang: it was written to, and may not have been read */
+	uint64_t due;  /* UINT64_MAX: not set */
 } timers[FDS];
 
 uint64_t random_next(uint64_t *state) /* splitmix64 */
@@ -96,6 +96,7 @@ int timerfd_create(int clock, int flags)
 	int fd = kernel.on ? eventfd(0, flags) : (int)syscall(SYS_timerfd_create, clock, flags);
 	if (kernel.on && fd >= 0 && fd < FDS) {
 		timers[fd].is = true;
+		timers[fd].rang = false;
 		timers[fd].due = UINT64_MAX;
 	}
 	return fd;
@@ -107,7 +108,9 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *at, struct itime
 	if (fd < 0 || fd >= FDS || !timers[fd].is)
 		return (int)syscall(SYS_timerfd_settime, fd, flags, at, old);
 	uint64_t ns = (uint64_t)at->it_value.tv_sec * CK_NS_PER_S + (uint64_t)at->it_value.tv_nsec;
-	eventfd_read(fd, &count);
+	if (timers[fd].rang)
+		eventfd_read(fd, &count);
+	timers[fd].rang = false;
 	timers[fd].due = !ns ? UINT64_MAX : flags & TFD_TIMER_ABSTIME ? ns : kernel.now + ns;
 	return 0;
 }
@@ -135,6 +138,7 @@ void kernel_advance(uint64_t to)
 		if (!timers[fd].is || timers[fd].due > kernel.now)
 			continue;
 		timers[fd].due = UINT64_MAX;
+		timers[fd].rang = true;
 		eventfd_write(fd, 1);
 	}
 }

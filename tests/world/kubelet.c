@@ -562,6 +562,11 @@ void kubelet_freeze(uint64_t until)
 	k.frozen = until;
 }
 
+int kubelet_fd(void)
+{
+	return k.upstream ? sd_event_get_fd(k.loop.event) : -1;
+}
+
 bool kubelet_turn(void)
 {
 	return k.upstream && kernel.now >= k.frozen && loop_turn(&k.loop);

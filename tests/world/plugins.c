@@ -41,7 +41,7 @@ static struct guest {
 	size_t heard, items;   /* so many were looked at */
 	struct known *known;
 	struct ck_loop_timer *timer;
-} guests[] = { { .name = "10-a" }, { .name = "20-b" }, { .name = "20-c" } };
+} guests[PLUGINS_N] = { { .name = "10-a" }, { .name = "20-b" }, { .name = "20-c" } };
 
 static void nothing(void *userdata)
 {
@@ -181,6 +181,11 @@ static bool guest_turn(struct guest *g)
 		rests(g, below(g->slow));
 	}
 	return moved;
+}
+
+int plugins_fd(unsigned i)
+{
+	return guests[i].plugin ? guests[i].plugin->fd : -1;
 }
 
 bool plugins_turn(void)

@@ -155,6 +155,11 @@ void runtime_freeze(uint64_t until)
 	r.frozen = until;
 }
 
+int runtime_fd(void)
+{
+	return r.up ? sd_event_get_fd(r.sim.loop.event) : -1;
+}
+
 bool runtime_turn(void)
 {
 	return r.up && kernel.now >= r.frozen && loop_turn(&r.sim.loop);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -69,6 +70,10 @@ static struct {
 	unsigned same;
 } script;
 
+enum { THE_SCRIPT, THE_KUBELET, THE_RUNTIME, THE_DAEMON, A_PLUGIN, WHO = A_PLUGIN + PLUGINS_N };
+static struct pollfd who[WHO];
+static bool touched[WHO];
+
 uint64_t below(uint64_t n)
 {
 	return n ? random_next(&w.random) % n : 0;
@@ -119,13 +124,51 @@ bool loop_turn(struct ck_loop *loop)
 	return moved;
 }
 
+/* Who has something to read can move. One call tells who, so that nobody else need be asked. */
+static void look_who_can_move(void)
+{
+	who[THE_SCRIPT].fd = sd_event_get_fd(w.loop.event);
+	who[THE_KUBELET].fd = kubelet_fd();
+	who[THE_RUNTIME].fd = runtime_fd();
+	for (unsigned i = 0; i < PLUGINS_N; i++)
+		who[A_PLUGIN + i].fd = plugins_fd(i);
+	for (unsigned i = 0; i < WHO; i++)
+		who[i].events = POLLIN;
+	poll(who, WHO, 0);
+}
+
+/* They are asked all the same: the script has done something to them, or they have just moved. */
+static void touch(unsigned first, unsigned n)
+{
+	memset(touched + first, true, n);
+}
+
+static bool can_move(unsigned first, unsigned n)
+{
+	bool can = false;
+	for (unsigned i = first; i < first + n; i++) {
+		can = can || touched[i] || who[i].revents;
+		touched[i] = false;
+	}
+	return can;
+}
+
+static bool moves(unsigned first, unsigned n, bool moved)
+{
+	if (moved)
+		touch(first, n);
+	return moved;
+}
+
 /* one turn of everybody but crikeepd, or else the clock moves. false: that is the end */
 static bool others(void)
 {
-	bool moved = loop_turn(&w.loop);
-	moved = kubelet_turn() || moved;
-	moved = runtime_turn() || moved;
-	moved = plugins_turn() || moved;
+	bool moved = can_move(THE_SCRIPT, 1) && moves(THE_SCRIPT, WHO, loop_turn(&w.loop));
+	moved = (can_move(THE_KUBELET, 1) && moves(THE_KUBELET, 1, kubelet_turn())) || moved;
+	moved = (can_move(THE_RUNTIME, 1) && moves(THE_RUNTIME, 1, runtime_turn())) || moved;
+	moved = (can_move(A_PLUGIN, PLUGINS_N) && moves(A_PLUGIN, PLUGINS_N, plugins_turn())) ||
+		moved;
+	touched[THE_SCRIPT] = touched[THE_SCRIPT] || moved; /* they may have set its timers */
 	script.same = moved ? script.same + 1 : 0;
 	if (script.same > SAME_TIME)
 		world_wrong("somebody works without end");
@@ -156,10 +199,13 @@ int sd_event_run(sd_event *event, uint64_t timeout)
 {
 	(void)timeout;
 	kernel.in_daemon = false;
+	who[THE_DAEMON].fd = sd_event_get_fd(event);
+	touch(THE_DAEMON, 1);
 	for (;;) {
 		if (kernel.dead || script.kill || script.over)
 			return daemon_ends(event);
-		if (kernel.now >= script.frozen) {
+		look_who_can_move();
+		if (kernel.now >= script.frozen && can_move(THE_DAEMON, 1)) {
 			kernel.in_daemon = true;
 			w.turns++;
 			int r = kernel_event_run(event);
@@ -525,6 +571,8 @@ static void live(void)
 	kernel.in_daemon = true;
 	int code = crikeepd_main(2, (char **)(uintptr_t)argv);
 	kernel.in_daemon = false;
+	who[THE_DAEMON].fd = -1;
+	touch(THE_SCRIPT, WHO);
 	w.lost++;
 	script.down = true;
 	w.excused = w.excused || kernel.now < script.disk_bad;
@@ -547,8 +595,10 @@ void world_run(uint64_t seed, const struct world_options *options)
 	open_world(seed, options);
 	while (!script.over) {
 		live();
-		while (!script.over && kernel.now < script.start)
+		while (!script.over && kernel.now < script.start) {
+			look_who_can_move();
 			others();
+		}
 	}
 	if (!*w.wrong)
 		check_end();

@@ -152,6 +152,7 @@ void runtime_start(void);
 void runtime_kill(void);
 bool runtime_up(void);
 bool runtime_turn(void);
+int runtime_fd(void); /* readable: it has something to do. -1: it is not there */
 void runtime_freeze(uint64_t until);
 void runtime_changes(void);  /* the next calls take another time, or fail */
 void runtime_boots(void);    /* it is killed, and everything has ended */
@@ -171,6 +172,7 @@ void kubelet_start(void);
 void kubelet_kill(void);
 bool kubelet_up(void);
 bool kubelet_turn(void);
+int kubelet_fd(void);
 void kubelet_freeze(uint64_t until);
 void kubelet_add_pod(void);
 void kubelet_delete_pod(void);
@@ -183,7 +185,9 @@ void kubelet_close(void);
 
 /* ---- plugins.c ------------------------------------------------------------------------------- */
 
+#define PLUGINS_N 3u
 bool plugins_turn(void);
+int plugins_fd(unsigned i);
 void plugins_trouble(void); /* one of them */
 void plugins_die(void);     /* they come back by themselves */
 void plugins_daemon_ends(void);
