@@ -18,7 +18,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1" && out=$(cd "$1" && pwd) || exit
 shift
 . "$here/go.sh"
-export GOFLAGS="$go_flags -mod=readonly" GOGC=400 # time for memory
+# Time for memory. One thread for each package, and as many packages at a time as there are cores:
+# the compiler's threads would wait for each other.
+export GOFLAGS="$go_flags -mod=readonly -p=$(nproc)" GOGC=400 GOMAXPROCS=1
 
 command -v go >/dev/null || { echo 'there is no Go'; exit 3; }
 

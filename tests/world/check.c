@@ -349,7 +349,7 @@ void check_left(const char *name)
 	b->left = kernel.now;
 	if (b->at != kernel.now)
 		return;
-	/* who had asked for it had ended before it began: a crikeepd, or a kubelet at the runtime */
+	/* who had asked for it had ended before it began: crikeepd, or a kubelet at the runtime */
 	b->lost--;
 	b->unwritten = unwritten;
 	for (const struct key *key = keys; key; key = key->by_name.next)
@@ -411,6 +411,11 @@ bool check_was_there(const char *plugin_id, uint64_t at, uint64_t until)
 {
 	const struct thing *t = told_as(plugin_id);
 	return t && t->began <= at && t->gone && t->removed <= until;
+}
+
+bool check_is_nobodys(const char *plugin_id)
+{
+	return !told_as(plugin_id);
 }
 
 bool check_may_be_untold(const char *id, uint64_t since)

@@ -89,10 +89,12 @@ static bool is_end(int call)
 }
 
 /* This connection does not know it. But one to an earlier life of crikeepd may have been chosen,
- * and it was gone before this one had its list (H3). */
+ * and it was gone before this one had its list (H3). If plugins are asked before, a crikeepd that
+ * comes back does not know whether they were asked then, and tells the id that they would have. */
 static bool may_end(const struct guest *g, const struct known *k, const char *id)
 {
-	return k || check_was_there(id, g->chosen, g->listed);
+	return k || check_was_there(id, g->chosen, g->listed) ||
+	       (w.asks_before && check_is_nobodys(id));
 }
 
 static void goes_on(struct guest *g, int call, const char *id)

@@ -222,6 +222,8 @@ void check_alias(const char *name, const char *alias);
 const char *check_plugin_id(const char *id); /* what plugins know it by */
 /* it had begun by @at, and was gone by @until */
 bool check_was_there(const char *plugin_id, uint64_t at, uint64_t until);
+/* check_is_nobodys - nothing that the runtime has made is known to plugins by this id */
+bool check_is_nobodys(const char *plugin_id);
 /* crikeepd had no part in it, or forgot it: it may be found when plugins had their lists (K27).
  * @since: when the connection that was not told began */
 bool check_may_be_untold(const char *id, uint64_t since);
