@@ -20,7 +20,8 @@ shift
 . "$here/go.sh"
 # Time for memory. One thread for each package, and as many packages at a time as there are cores:
 # the compiler's threads would wait for each other.
-export GOFLAGS="$go_flags -mod=readonly -p=$(nproc)" GOGC=400 GOMAXPROCS=1
+cores=$(nproc)
+export GOFLAGS="$go_flags -mod=readonly -p=$cores" GOGC=400 GOMAXPROCS=1
 
 command -v go >/dev/null || { echo 'there is no Go'; exit 3; }
 
