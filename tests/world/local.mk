@@ -44,7 +44,8 @@ faults_mutated = \
 	hooks/deliver.c \
 	hooks/plugin-queue.c \
 	hooks/recipients.c \
-	src/daemon/nri-before-create.c
+	src/daemon/nri-before-create.c \
+	src/rpc/upstream.c
 faults_mutants = \
 	tests/world/faults/cache/machine/commit.c \
 	tests/world/faults/cache/machine/creation.c \
@@ -63,6 +64,7 @@ faults_mutants = \
 	tests/world/faults/hooks/plugin-queue.c \
 	tests/world/faults/hooks/recipients.c \
 	tests/world/faults/src/daemon/nri-before-create.c \
+	tests/world/faults/src/rpc/upstream.c \
 	tests/world/faults/list.c
 
 $(faults_mutants): tests/world/faults.stamp ;
@@ -79,9 +81,13 @@ EXTRA_PROGRAMS += $(world_faults)
 CLEANFILES += tests/world/faults.stamp $(faults_mutants) $(world_faults)
 EXTRA_DIST += tests/world/faults.tsv
 
-# the long run: CK_WORLDS seeds from CK_WORLD_FIRST on, one process a core, then the old faults
-check-world: $(check_LTLIBRARIES)
-	+@$(MAKE) $(AM_MAKEFLAGS) tests/world/test-world $(world_faults)
-	CK_WORLD_JOBS=$${CK_WORLD_JOBS:-$$(nproc)} CK_WORLDS=$${CK_WORLDS:-20000} \
+# CK_WORLDS seeds from CK_WORLD_FIRST on, one process a core
+check-seeds: $(check_LTLIBRARIES)
+	+@$(MAKE) $(AM_MAKEFLAGS) tests/world/test-world
+	CK_WORLD_JOBS=$${CK_WORLD_JOBS:-$$(nproc)} CK_WORLDS=$${CK_WORLDS:-1000} \
 		CK_TEST_FILTER='every_*' tests/world/test-world
+# the long run: many seeds, then the old faults
+check-world:
+	+@CK_WORLDS=$${CK_WORLDS:-20000} $(MAKE) $(AM_MAKEFLAGS) check-seeds
+	+@$(MAKE) $(AM_MAKEFLAGS) $(world_faults)
 	CK_WORLD_JOBS=$${CK_WORLD_JOBS:-$$(nproc)} tests/world/test-faults
