@@ -3,7 +3,7 @@
  * A copy of the database in memory, made by SQLite in one transaction that lasts no longer than
  * the copying. Whoever makes it changes, creates and removes no file.
  *
- * While the shared memory of the WAL (-shm) exists it is used, but never written: a reader that is
+ * While the shared memory of the WAL (-shm) is there it is used, but never written: a reader that is
  * stopped holds shared locks only, and nothing worse than a WAL that grows comes of it. Without
  * it, or if somebody holds a lock for longer, the files are read without locks, at a moment when
  * nobody has written for a while: then nothing has changed them when the copy is done.
@@ -141,6 +141,7 @@ int ck_copy_open(const char *dir, int dirfd, sqlite3 **ret_copy, struct ck_error
 	struct files before, after;
 	CK_AUTO_FREE char *path = ck_alloc(strlen(dir) + sizeof("/" CK_DB_NAME));
 	sqlite3 *copy = NULL;
+	bool refused = false;
 	long pid;
 
 	if (!path)
@@ -150,17 +151,18 @@ int ck_copy_open(const char *dir, int dirfd, sqlite3 **ret_copy, struct ck_error
 	for (int i = 0; r >= 0 && i < CK_COPY_TRIES; i++) {
 		if (i)
 			nanosleep(&pause, NULL);
-		bool wal = before.st[1].st_ino, shm = before.st[2].st_ino;
+		bool wal = before.st[1].st_ino, shm = before.st[2].st_size >= CK_SHM_MIN;
 		/* files that do not rest beside an owner that can write: the lock is its own, and
 		 * its pid is unknown here. An owner that starts has none yet. */
 		bool owners = i % 2 && ck_state_dir_owned(dirfd, &pid) && pid != (long)getpid() &&
 			      !ck_state_dir_degraded(dirfd);
-		bool locks = wal && shm && (owners || !ck_lock_holder(dirfd, true));
+		bool locks = wal && shm && !refused && (owners || !ck_lock_holder(dirfd, true));
 		r = copy_once(path,
 			      locks ? "readonly_shm=1" : wal ? "vfs=unix-none" : "immutable=1",
 			      !locks && wal, &copy, err);
 		if (r == -CK_ENOMEM || (r < 0 && r != -CK_EIO && locks))
 			return r;
+		refused = r < 0 && locks; /* an owner that was killed may not have written it */
 		int seen = look(dirfd, &after, r < 0 ? NULL : err);
 		if (r >= 0 && seen >= 0 && (locks || same(&before, &after))) {
 			*ret_copy = copy;

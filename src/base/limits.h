@@ -245,6 +245,8 @@
 #define CK_WAL_PINNED      (4 * CK_WAL_LIMIT)
 /* bytes of database and WAL that are copied to be read; a full history is 20 MiB */
 #define CK_COPY_MAX        (1u << 30)
+/* bytes of a -shm that SQLite has made. A shorter one it would wait for, for 10 s */
+#define CK_SHM_MIN         (32u << 10)
 /* a copy without locks fails if the files change meanwhile */
 #define CK_COPY_TRIES      100
 #define CK_COPY_PAUSE      (10 * (long)CK_NS_PER_MS) /* between two tries */

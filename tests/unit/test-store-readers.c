@@ -422,6 +422,31 @@ static void a_reader_changes_no_file(void **state)
 	assert_read_and_unchanged(f);
 }
 
+/* SQLite's first connection cuts the -shm to 3 bytes, makes it longer, and writes it. An owner that
+ * was killed meanwhile, or found no space for it, leaves that, and nobody goes on. Beside a WAL
+ * without a frame SQLite would wait for 10 s. */
+static void a_reader_does_not_wait_for_shared_memory_that_nobody_makes(void **state)
+{
+	struct fixture *f = *state;
+
+	transitions(f, 3);
+	ck_store_close(f->store);
+	f->store = NULL;
+	chmod(f->place.top, 0755);
+	chmod(f->place.dir, 0755);
+	assert_int_equal(join_child(in_a_child(f, LIVE_AND_BE_KILLED)), 0);
+	chmod(place_file(&f->place, "crikeep.db"), 0644);
+	chmod(place_file(&f->place, "crikeep.db-wal"), 0644);
+	chmod(place_file(&f->place, "crikeep.db-shm"), 0644);
+	assert_int_equal(truncate(place_file(&f->place, "crikeep.db-shm"), 3), 0);
+	assert_read_and_unchanged(f);
+	assert_int_equal(truncate(place_file(&f->place, "crikeep.db-wal"), 32), 0);
+	assert_read_and_unchanged(f);
+	assert_int_equal(truncate(place_file(&f->place, "crikeep.db-shm"), 0), 0);
+	assert_int_equal(truncate(place_file(&f->place, "crikeep.db-shm"), 32768), 0);
+	assert_read_and_unchanged(f);
+}
+
 /* A WAL beside a database without a byte is what a new owner finds after an old one was killed
  * while it set the database aside. SQLite removes such a WAL. A reader must not: if it were stopped
  * just before, it would later remove the new owner's. */
@@ -701,6 +726,7 @@ int main(void)
 		TEST(a_stopped_reader_only_makes_the_wal_grow),
 		TEST(a_stopped_reader_keeps_no_owner_out),
 		TEST(a_reader_changes_no_file),
+		TEST(a_reader_does_not_wait_for_shared_memory_that_nobody_makes),
 		TEST(a_reader_leaves_the_wal_of_an_empty_database),
 		TEST(beside_an_owner_reading_needs_no_more_than_that),
 		TEST(beside_a_stopped_foreign_reader_the_files_stay),
