@@ -49,7 +49,8 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 	case CK_STATE_COMMITTED:
 		if (condition == CK_CONDITION_RUNNING) {
 			e->running = true;
-			somebody_has(m, e);
+			if (e->row.origin == CK_ORIGIN_CACHE) /* the other is never taken back */
+				somebody_has(m, e);
 			e->in.committed.undelivered = false;
 			ck_start_seen_running(m, e);
 		} else if (condition == CK_CONDITION_DEAD) {

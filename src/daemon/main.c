@@ -2,9 +2,10 @@
 /*
  * crikeepd: start and end.
  *
- *   read the configuration -> open the log -> find plugins -> start crikeep-sim and the launcher
- *   -> confine the process -> open the cache, with its lock -> connect to the runtime
- *   -> reconcile with its lists -> let plugins in -> accept clients
+ *   read the configuration -> open the log -> find plugins -> start crikeep-sim
+ *   -> start a launcher, if there are plugins to start -> confine the process
+ *   -> open the cache, with its lock -> connect to the runtime -> reconcile with its lists
+ *   -> let plugins in -> accept clients
  *
  * No client is served before the last step, also when systemd made the sockets: the first list that
  * a client gets must not show what is hidden.
@@ -533,7 +534,7 @@ static int start(struct ck_daemon_main *m, struct ck_error *err)
 	if (r >= 0 && ck_loop_timer(&daemon->loop, &m->start_timer,
 				    ck_loop_now() + conf->start_timeout, start_expired, m) < 0)
 		r = ck_nomem(err);
-	/* a list that is not asked for again is the last one */
+	/* without it, nobody would ask for a list again */
 	if (r >= 0 && ck_loop_timer_new(&daemon->loop, &m->retry_timer) < 0)
 		r = ck_nomem(err);
 	if (r >= 0 && conf->confine)

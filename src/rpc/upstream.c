@@ -41,7 +41,7 @@ struct ck_upstream {
 	void *userdata;
 	struct lane lanes[CK_LANES];
 	struct retiring *retiring;
-	struct ck_loop_timer *again; /* made at the start: a try that is not set is the last */
+	struct ck_loop_timer *again; /* made at the start: without it nobody dials again */
 	uint64_t pause; /* before the next try */
 	struct ck_unary_call *asking;
 	const char *version; /* the one that answered last */

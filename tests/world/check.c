@@ -85,14 +85,6 @@ static struct thing *thing_of(const char *id)
 	return t;
 }
 
-static bool was_set_aside(const char *state_dir);
-
-/* What crikeepd knew was not written (K32), or was in a database that cannot be read (K33). */
-static bool excused(void)
-{
-	return w.excused || was_set_aside(w.state_dir);
-}
-
 static bool in_use(const struct thing *t)
 {
 	const struct thing *in = t->kind == CK_CONTAINER ? thing_of(t->sandbox_id) : NULL;
@@ -109,10 +101,44 @@ static bool holds_something(const struct thing *sandbox)
 	return false;
 }
 
-/* That a sandbox was handed over may not have been written. What is in it shows that (K32). */
+/* What there is may not be known to a later life of crikeepd (K32). */
+static void nothing_is_written(void)
+{
+	for (struct begun *b = creations; b; b = b->by_name.next)
+		b->unwritten = b->unwritten || b->making;
+	for (struct thing *t = things; t; t = t->by_id.next)
+		t->unwritten = true;
+}
+
+/* Databases that could not be read were set aside, and written anew. Digests of requests are in the
+ * database only, so they are lost then (K31, K33). */
+static unsigned set_aside(const char *state_dir)
+{
+	DIR *dir = opendir(state_dir);
+	const struct dirent *file;
+	unsigned n = 0;
+	while (dir && (file = readdir(dir)))
+		n += strstr(file->d_name, ".damaged-") != NULL;
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+/* Asked when something looks wrong: what there was when a database was set aside is excused. */
+static bool was_lost(const bool *is_unwritten)
+{
+	static unsigned seen;
+	unsigned n = set_aside(w.state_dir);
+	if (n > seen)
+		nothing_is_written();
+	seen = n;
+	return w.excused || *is_unwritten;
+}
+
+/* That a sandbox was handed over may not have been written. What is in it shows that. */
 static bool may_be_unwritten(const struct thing *t)
 {
-	return t->kind == CK_SANDBOX && !holds_something(t) && excused();
+	return t->kind == CK_SANDBOX && !holds_something(t) && was_lost(&t->unwritten);
 }
 
 /* ---- what is asked for ----------------------------------------------------------------------- */
@@ -305,8 +331,7 @@ static void ended(struct thing *t, const char *verb)
 {
 	if (in_use(t) && !may_be_unwritten(t))
 		world_wrong("%s is used, and there was a %s of it", t->name, verb);
-	else if (still_asked(t) && !t->late && !w.straight && !w.untold &&
-		 !excused())
+	else if (still_asked(t) && !t->late && !w.straight && !w.untold && !was_lost(&t->unwritten))
 		world_wrong("%s was made and is asked for, and there was a %s of it", t->name,
 			    verb);
 	t->dead = true;
@@ -324,7 +349,7 @@ void check_runtime(const char *verb, enum ck_kind kind, const char *id, const ch
 	struct thing *t = thing_of(id);
 	struct begun *b = begun_of(name);
 	if (!strcmp(verb, "refuse")) {
-		if (b && is_followed(b, CK_RESEND_AFTER) && !w.straight && !excused())
+		if (b && is_followed(b, CK_RESEND_AFTER) && !w.straight && !was_lost(&b->unwritten))
 			world_wrong("%s is asked for twice", name);
 		return;
 	}
@@ -352,20 +377,20 @@ void check_left(const char *name)
 	/* who had asked for it had ended before it began: crikeepd, or a kubelet at the runtime */
 	b->lost--;
 	b->unwritten = unwritten;
+	uint64_t asked = 0;
 	for (const struct key *key = keys; key; key = key->by_name.next)
-		if (!strncmp(key->name, name, strlen(name)) && key->name[strlen(name)] == '@')
+		if (!strncmp(key->name, name, strlen(name)) && key->name[strlen(name)] == '@' &&
+		    key->asked >= asked) {
 			b->straight = key->straight;
+			asked = key->asked;
+		}
 }
 
 void check_daemon_ends(bool writes)
 {
 	unwritten = !writes;
-	if (writes)
-		return;
-	for (struct begun *b = creations; b; b = b->by_name.next)
-		b->unwritten = b->unwritten || b->making;
-	for (struct thing *t = things; t; t = t->by_id.next)
-		t->unwritten = true;
+	if (!writes)
+		nothing_is_written();
 }
 
 void check_in_list(const char *id)
@@ -415,7 +440,7 @@ bool check_was_there(const char *plugin_id, uint64_t at, uint64_t until)
 
 bool check_is_nobodys(const char *plugin_id)
 {
-	return !told_as(plugin_id);
+	return !told_as(plugin_id) && !thing_of(plugin_id);
 }
 
 bool check_may_be_untold(const char *id, uint64_t since)
@@ -486,7 +511,7 @@ void check_unknown(const char *id)
 	const struct thing *t = thing_of(id);
 	const struct thing *in = t ? thing_of(t->sandbox_id) : NULL;
 	if (t && !t->dead && !t->ends && in && !in->dead && !in->ends && !w.straight &&
-	    !excused())
+	    !was_lost(&t->unwritten))
 		world_wrong("the kubelet has %s, and its start hears NOT_FOUND", t->name);
 }
 
@@ -504,7 +529,7 @@ static void check_shown(const struct ck_object *o)
 	else if (t->kind == CK_SANDBOX && o->condition == CK_CONDITION_READY)
 		check_given(t->id, t->name);
 	else if (t->kind == CK_CONTAINER && o->condition == CK_CONDITION_READY && !t->has &&
-		 !t->ends && !t->late && !t->slept && !excused())
+		 !t->ends && !t->late && !t->slept && !was_lost(&t->unwritten))
 		world_wrong("a list has %s, which was given to nobody", t->name);
 }
 
@@ -549,24 +574,10 @@ void check_end(void)
 	plugins_check(is_there);
 }
 
-/* A database that could not be read was set aside, and written anew. Digests of requests are in the
- * database only, so they are lost then (K31, K33). */
-static bool was_set_aside(const char *state_dir)
-{
-	DIR *dir = opendir(state_dir);
-	const struct dirent *file;
-	bool was = false;
-	while (dir && !was && (file = readdir(dir)))
-		was = strstr(file->d_name, ".damaged-");
-	if (dir)
-		closedir(dir);
-	return was;
-}
-
 static void finding(const char *text, void *userdata)
 {
 	const char *state_dir = userdata;
-	bool lost = strstr(text, "the fingerprint is missing") && was_set_aside(state_dir);
+	bool lost = strstr(text, "the fingerprint is missing") && set_aside(state_dir);
 	/* nothing is synced, so a power cut may leave pages that nobody uses */
 	if (!w.cuts && !lost)
 		world_wrong("the database: %s", text);

@@ -531,6 +531,7 @@ static void open_world(uint64_t seed, const struct world_options *options)
 	kubelet_open();
 	next_event(NULL);
 	again(&script.calm, w.options.seconds * S, calm);
+	touch(THE_SCRIPT, WHO);
 }
 
 static void close_world(void)
@@ -558,6 +559,7 @@ static void go_straight(bool straight)
 	w.straight = straight;
 	w.bypassed = true;
 	kubelet_start();
+	touch(THE_SCRIPT, WHO);
 }
 
 static void live(void)

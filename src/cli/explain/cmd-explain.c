@@ -253,8 +253,8 @@ static void tell_start(const struct story *story)
 		break;
 	case CK_START_UNHEARD:
 		fprintf(story->out,
-			" It was started when nobody waited for that any more; as long as it runs, "
-			"a request for another attempt is a conflict.");
+			" It was started when nobody waited for that any more; as long as it runs "
+			"and is the newest attempt, a request for another attempt is a conflict.");
 		break;
 	}
 }
@@ -276,7 +276,7 @@ static void tell_committed(const struct story *story)
 	}
 	const struct ck_history_row *line = newest(story, is_hand_over);
 	if (row->flags & CK_ENTRY_DELIVERED)
-		fprintf(story->out, " It belongs to the kubelet, which received the answer.");
+		fprintf(story->out, " It belongs to the kubelet, which knows its id.");
 	else if (line && line->what == CK_WHAT_OFFERED)
 		fprintf(story->out, " It belongs to the kubelet, which finds it in its lists: no "
 				    "caller was still waiting for it when it was created.");
