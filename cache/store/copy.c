@@ -3,8 +3,8 @@
  * A copy of the database in memory, made by SQLite in one transaction that lasts no longer than
  * the copying. Whoever makes it changes, creates and removes no file.
  *
- * While the shared memory of the WAL (-shm) is there it is used, but never written: a reader that is
- * stopped holds shared locks only, and nothing worse than a WAL that grows comes of it. Without
+ * While the shared memory of the WAL (-shm) is there it is used, but never written: a reader that
+ * is stopped holds shared locks only, and nothing worse than a WAL that grows comes of it. Without
  * it, or if somebody holds a lock for longer, the files are read without locks, at a moment when
  * nobody has written for a while: then nothing has changed them when the copy is done.
  *
