@@ -52,7 +52,7 @@ struct key { /* that the kubelet has asked for */
 	char name[192]; /* with the id of a container's sandbox */
 	char slot[96];
 	uint64_t asked, before; /* the last time, and the time before */
-	bool straight;          /* the last time */
+	bool straight, slept;   /* the last time */
 };
 
 struct begun { /* creations that are under way or have made something, by name */
@@ -198,6 +198,7 @@ void check_asked(const char *slot, const char *name, const char *sandbox_id)
 	key->before = key->asked;
 	key->asked = kernel.now;
 	key->straight = w.straight;
+	key->slept = false;
 	HASH_FIND(by_slot, slots, slot, strlen(slot), s);
 	if (!s) {
 		s = calloc(1, sizeof(*s));
@@ -238,8 +239,21 @@ static bool still_asked(const struct thing *t)
 
 /* ---- what the runtime does ------------------------------------------------------------------- */
 
+/* the key of this name that was asked for last, or NULL */
+static struct key *last_key(const char *name)
+{
+	size_t len = strlen(name);
+	struct key *last = NULL;
+	for (struct key *key = keys; key; key = key->by_name.next)
+		if (!strncmp(key->name, name, len) && key->name[len] == '@' &&
+		    (!last || key->asked >= last->asked))
+			last = key;
+	return last;
+}
+
 static void begins(const char *name)
 {
+	const struct key *key = last_key(name);
 	struct begun *b = begun_of(name);
 	if (!b) {
 		b = calloc(1, sizeof(*b));
@@ -252,7 +266,8 @@ static void begins(const char *name)
 	b->making = true;
 	b->left = 0;
 	b->alias[0] = '\0';
-	b->given_up = b->slept = b->unwritten = false;
+	b->given_up = b->unwritten = false;
+	b->slept = key && key->slept; /* it may begin after its kubelet has gone */
 }
 
 static bool was_listed(const char *name)
@@ -377,13 +392,8 @@ void check_left(const char *name)
 	/* who had asked for it had ended before it began: crikeepd, or a kubelet at the runtime */
 	b->lost--;
 	b->unwritten = unwritten;
-	uint64_t asked = 0;
-	for (const struct key *key = keys; key; key = key->by_name.next)
-		if (!strncmp(key->name, name, strlen(name)) && key->name[strlen(name)] == '@' &&
-		    key->asked >= asked) {
-			b->straight = key->straight;
-			asked = key->asked;
-		}
+	const struct key *key = last_key(name);
+	b->straight = key && key->straight;
 }
 
 void check_daemon_ends(bool writes)
@@ -463,8 +473,11 @@ void check_breaks(const char *id)
 void check_slept(const char *name)
 {
 	struct begun *b = begun_of(name);
+	struct key *key = last_key(name);
 	if (b)
 		b->slept = true;
+	if (key)
+		key->slept = true;
 	for (struct thing *t = things; t; t = t->by_id.next)
 		t->slept = t->slept || !strcmp(t->name, name);
 }

@@ -210,7 +210,8 @@ static void gives_up(const struct pod *pod)
 	name_of_call(pod, name);
 	if (k.frozen > pod->called)
 		check_slept(name);
-	if (w.turns == pod->turns)
+	/* it was not read, or crikeepd was killed before it could write that it was */
+	if (w.turns == pod->turns || w.killed_at == pod->called)
 		check_unread(name, pod->step == CREATE ? pod->sandbox : "");
 }
 

@@ -582,6 +582,7 @@ static void live(void)
 	plugins_daemon_ends();
 	if (kernel.dead) {
 		w.kills++;
+		w.killed_at = kernel.now;
 		kernel_bury();
 	}
 	trace("crikeepd has ended: %d", code);

@@ -127,6 +127,7 @@ struct world {
 	bool asks_before;    /* they are asked before a container is created */
 	uint64_t ttl;
 	unsigned turns;      /* of crikeepd: it has read what was sent to it before */
+	uint64_t killed_at;  /* the last time */
 	/* how often what happened. lost: that a creation may have been */
 	unsigned pods, kills, stops, deaths, restarts, freezes, disks, scarce, cuts, guests, lost;
 	char wrong[512]; /* what did not hold; "": all did */
