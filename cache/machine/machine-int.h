@@ -227,6 +227,8 @@ void ck_take_back(struct ck_machine *m, struct ck_entry *e);
 /* the kubelet has it: it got the answer, starts it, or asks for a container in it. Counts whether
  * its creation was saved */
 void ck_taken(struct ck_machine *m, struct ck_entry *e);
+/* ck_somebody_has - this is on disk from this event on, and it is not taken back (K7) */
+void ck_somebody_has(struct ck_machine *m, struct ck_entry *e);
 /* the hooks could not be run: it is kept, and asked for again */
 void ck_commit_failed(struct ck_machine *m, struct ck_entry *e, const char *why);
 /* its creation has succeeded: keep, commit or evict it (K2) */

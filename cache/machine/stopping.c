@@ -20,7 +20,7 @@ static bool nobody_has_it(const struct ck_entry *e)
 	       !(e->row.flags & CK_ENTRY_DELIVERED);
 }
 
-static void somebody_has(struct ck_machine *m, struct ck_entry *e)
+void ck_somebody_has(struct ck_machine *m, struct ck_entry *e)
 {
 	if (e->row.flags & CK_ENTRY_DELIVERED)
 		return;
@@ -50,7 +50,7 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 		if (condition == CK_CONDITION_RUNNING) {
 			e->running = true;
 			if (e->row.origin == CK_ORIGIN_CACHE) /* the other is never taken back */
-				somebody_has(m, e);
+				ck_somebody_has(m, e);
 			e->in.committed.undelivered = false;
 			ck_start_seen_running(m, e);
 		} else if (condition == CK_CONDITION_DEAD) {
@@ -131,7 +131,7 @@ int ck_machine_used(struct ck_machine *m, enum ck_kind kind, const char *id)
 	struct ck_entry *e = ck_machine_object(m, kind, id);
 	if (!e || !ck_state_visible(e->row.state))
 		return -CK_ENOTFOUND;
-	somebody_has(m, e);
+	ck_somebody_has(m, e);
 	return 0;
 }
 

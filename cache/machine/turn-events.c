@@ -225,9 +225,7 @@ void ck_machine_answer_reported(struct ck_machine *m, struct ck_mturn *t, bool d
 		return;
 	ck_event_begin(m);
 	if (delivered) {
-		if (!(e->row.flags & CK_ENTRY_DELIVERED))
-			ck_dirty(m, e);
-		e->row.flags |= CK_ENTRY_DELIVERED;
+		ck_somebody_has(m, e);
 		ck_taken(m, e);
 	} else {
 		e->in_time = e->in_time && t->seq != e->begun_turn;

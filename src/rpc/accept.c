@@ -63,8 +63,7 @@ int ck_accept_start(struct ck_loop *loop, int fd, ck_accepted_fn *accepted, void
 				acceptor);
 	if (r < 0)
 		r = ck_fail_errno(err, CK_EIO, -r, "watch a listening socket");
-	else if (ck_loop_timer(loop, &acceptor->pause, ck_loop_now(), resume, acceptor) < 0)
-		/* made now, because a timer may need a descriptor; running once does no harm */
+	else if (ck_loop_timer_new(loop, &acceptor->pause) < 0) /* it may need a descriptor */
 		r = ck_nomem(err);
 	if (r < 0) {
 		ck_acceptor_free(acceptor);

@@ -35,10 +35,10 @@ int ck_loop_run(struct ck_loop *loop);
  * Free it with ck_loop_timer_free(). 0, -CK_ENOMEM */
 typedef void ck_timer_cb(void *userdata);
 struct ck_loop_timer;
-/* ck_loop_timer_new - a timer that is off, for what must not fail later. 0, -CK_ENOMEM */
-int ck_loop_timer_new(struct ck_loop *loop, struct ck_loop_timer **ret_timer);
 int ck_loop_timer(struct ck_loop *loop, struct ck_loop_timer **timer, uint64_t at, ck_timer_cb *fn,
 		  void *userdata);
+/* ck_loop_timer_new - a timer that is off, for what must not fail later. 0, -CK_ENOMEM */
+int ck_loop_timer_new(struct ck_loop *loop, struct ck_loop_timer **ret_timer);
 void ck_loop_timer_free(struct ck_loop_timer *timer);
 uint64_t ck_loop_now(void); /* ns of CLOCK_BOOTTIME */
 

@@ -2233,17 +2233,23 @@ static void k22_running_container_is_left_alone(void **state)
 	assert_int_equal(begin(C, container_in(A), 10 * S), -CK_ECONFLICT);
 }
 
+/* container B, in sandbox A; its creation was lost before it succeeded */
+static void a_lost_container_runs(void)
+{
+	made_and_handed(A, sandbox);
+	begin(B, container_in(A), 240 * S);
+	world_lose(w, B);
+	world_finish(w, B, false);
+	world_condition(w, B, CK_CONDITION_RUNNING);
+}
+
 static void k22_creation_found_running_is_not_destroyed(void **state)
 {
 	struct world_config config = world_config();
 	(void)state;
 	config.rules.can_inspect = false;
 	start_with(&config);
-	made_and_handed(A, sandbox);
-	begin(B, container_in(A), 240 * S);
-	world_lose(w, B);
-	world_finish(w, B, false);
-	world_condition(w, B, CK_CONDITION_RUNNING);
+	a_lost_container_runs();
 	world_time(w, 250 * MS);
 	world_listed_entry(w, 0, HOW_OK);
 	let_evict();
@@ -2258,11 +2264,7 @@ static void k22_what_was_found_running_is_not_taken_back_after_a_restart(void **
 	config.rules.can_list = config.rules.can_inspect = false;
 	config.rules.skip_first_list = true;
 	start_with(&config);
-	made_and_handed(A, sandbox);
-	begin(B, container_in(A), 240 * S);
-	world_lose(w, B);
-	world_finish(w, B, false);
-	world_condition(w, B, CK_CONDITION_RUNNING);
+	a_lost_container_runs();
 	list_passes(CK_CONTAINER);
 	assert_int_equal(state_of(B), CK_STATE_COMMITTED);
 	world_crash(w, CRASH_LATE);
