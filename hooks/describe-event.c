@@ -51,10 +51,14 @@ static void not_described(struct ck_dispatch *dispatch, enum ck_kind kind, int g
 			return;
 		}
 	}
+	/* While the runtime answers nobody, everybody waits, and what it has finished is not undone
+	 * for that. */
+	if (grpc == CK_GRPC_UNAVAILABLE)
+		dispatch->asking = 0;
 	if (needed && grpc == CK_GRPC_NOT_FOUND) {
 		ck_dispatch_refuse(dispatch, "it is gone");
 		ck_dispatch_end_refused(dispatch);
-	} else if (needed && now - dispatch->began >= CK_NRI_DESCRIBE_MAX) {
+	} else if (needed && dispatch->asking && now - dispatch->asking >= CK_NRI_DESCRIBE_MAX) {
 		ck_dispatch_refuse(dispatch, "the runtime does not describe the new object: %s",
 				   ck_grpc_name(grpc));
 		ck_dispatch_end_refused(dispatch);
@@ -102,6 +106,8 @@ static void described(struct ck_nri_job *host_call, int grpc, const void *bytes,
 static void ask(struct ck_dispatch *dispatch, enum ck_kind kind, const char *id)
 {
 	dispatch->phase = CK_DISPATCH_DESCRIBE;
+	if (!dispatch->asking)
+		dispatch->asking = ck_nri_now(dispatch->nri);
 	dispatch->due = CK_NRI_FOREVER;
 	dispatch->host_call = ck_host_call_new(dispatch->nri, CK_HOST_CALL_DESCRIBE, kind, id, NULL,
 					       NULL, described, dispatch);

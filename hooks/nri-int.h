@@ -408,6 +408,7 @@ struct ck_dispatch {
 	struct ck_blob *resources, *overhead;
 	struct ck_nri_job *host_call;
 	uint64_t began, due, pause;      /* due: of the phase, or of @at */
+	uint64_t asking; /* since when a description is asked for; 0: not yet, or nobody answers */
 	struct ck_nri_delivery *at;      /* which is waited for */
 	/* of the last plugin it was with, and that connection's number */
 	char index[3];

@@ -128,7 +128,8 @@ struct ck_nri_host {
 /*
  * ck_nri_job_done - end a job; @job is freed. A job must be ended even after ck_nri_close().
  * @grpc: 0: done; 5 (NOT_FOUND): there is no such object; else it failed. The host is asked again
- * for a description that is needed
+ * for a description that is needed: for 30 s, or, while @grpc is 14 (UNAVAILABLE: the runtime
+ * answers nobody), without end
  * @bytes: describe: the PodSandbox or Container; copied. With NOT_FOUND, what the host still knows
  * of it, its id at least; the end of what is gone is told with that. NULL: nothing   Since: 0.1
  */

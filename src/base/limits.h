@@ -223,7 +223,7 @@
  * nobody waits for it, and one that hangs may recover by connecting anew */
 #define CK_NRI_OVERDUE_TIMES        5u
 #define CK_NRI_DESCRIBE_AGAIN       (250 * CK_NS_PER_MS) /* doubling, to 2 s */
-/* if the runtime cannot describe an object by then, the event fails */
+/* if an object is not described for so long, although the runtime answers, the event fails */
 #define CK_NRI_DESCRIBE_MAX         (30 * CK_NS_PER_S)
 #define CK_NRI_EVICT_GRACE          (30 * CK_NS_PER_S)   /* * Kubernetes' default */
 /* between two looks for containers that have ended, as a kubelet does */

@@ -111,6 +111,16 @@ static bool says_sandbox(const struct ck_bytes *container)
 	return false;
 }
 
+/* UNAVAILABLE is how long the runtime answers nobody; an object that hangs is another matter */
+static int describe_code(const struct job *job, int grpc)
+{
+	if (grpc == CK_GRPC_OK || grpc == CK_GRPC_NOT_FOUND)
+		return grpc;
+	if (!ck_upstream_answers(job->plugging->daemon->upstream))
+		return CK_GRPC_UNAVAILABLE;
+	return grpc == CK_GRPC_UNAVAILABLE ? CK_GRPC_UNKNOWN : grpc;
+}
+
 static void unreadable(struct job *job, const char *what, const struct ck_error *err)
 {
 	ck_log(CK_LOG_ERROR,
@@ -142,7 +152,7 @@ static void listed(struct ck_unary_reply *reply, void *userdata)
 	if (r < 0)
 		unreadable(job, "a list", &err);
 	else
-		job_end(job, grpc, &job->described);
+		job_end(job, describe_code(job, grpc), &job->described);
 }
 
 /* a list of this one container */
@@ -163,7 +173,8 @@ static void described(struct ck_unary_reply *reply, void *userdata)
 	if (reply->status.code != CK_GRPC_OK) {
 		bool last = reply->status.code == CK_GRPC_NOT_FOUND && job->kind == CK_CONTAINER &&
 			    ck_consulted_last(job->plugging->daemon, job->id, &job->described);
-		job_end(job, reply->status.code, last ? &job->described : NULL);
+		job_end(job, describe_code(job, reply->status.code),
+			last ? &job->described : NULL);
 		return;
 	}
 	if (job->kind == CK_SANDBOX)

@@ -310,6 +310,11 @@ void ck_upstream_free(struct ck_upstream *upstream)
 	free(upstream);
 }
 
+bool ck_upstream_answers(const struct ck_upstream *upstream)
+{
+	return ck_upstream_is_up(upstream) && !upstream->silent;
+}
+
 bool ck_upstream_is_up(const struct ck_upstream *upstream)
 {
 	return upstream->up;

@@ -36,6 +36,7 @@ int ck_upstream_new(struct ck_loop *loop, const char *path, const struct ck_upst
 		    void *userdata, struct ck_upstream **ret_upstream, struct ck_error *err);
 void ck_upstream_free(struct ck_upstream *upstream);
 bool ck_upstream_is_up(const struct ck_upstream *upstream);
+bool ck_upstream_answers(const struct ck_upstream *upstream); /* it is up, and not silent */
 /* ck_upstream_introduced - its last answer to Version, a message; empty before the first up() */
 const struct ck_bytes *ck_upstream_introduced(const struct ck_upstream *upstream);
 struct ck_loop *ck_upstream_loop(struct ck_upstream *upstream);

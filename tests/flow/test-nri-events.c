@@ -594,7 +594,7 @@ static void the_host_is_asked_until_it_can_tell(void **state)
 	for (int ever = 0; ever <= 1; ever++) {
 		struct nw *w = nw_started();
 		struct plugin *p = nw_ready(w, "10-a");
-		w->fail[NW_DESCRIBE] = 14;
+		w->fail[NW_DESCRIBE] = 13;
 		nw_pod(w, "s1");
 		assert_int_equal(nw_choose(w, "s1", NULL, 0), 0);
 		nw_send(w, CK_NRI_RUN_POD_SANDBOX, "s1", &sent);
@@ -608,6 +608,36 @@ static void the_host_is_asked_until_it_can_tell(void **state)
 		if (ever)
 			w->fail[NW_DESCRIBE] = 0;
 		nw_advance(w, 20 * S);
+		assert_int_equal(sent.ended, 1);
+		assert_int_equal(plugin_count(p, CK_NRI_RUN_POD_SANDBOX, "s1"), ever);
+		assert_int_equal(sent.refusal[0] == '\0', ever);
+		finish(w);
+	}
+}
+
+/* A runtime that hangs, or is away, has finished the work all the same. */
+static void a_runtime_that_does_not_answer_is_waited_for(void **state)
+{
+	struct nw_sent sent;
+	(void)state;
+	for (int ever = 0; ever <= 1; ever++) {
+		struct nw *w = nw_started();
+		struct plugin *p = nw_ready(w, "10-a");
+		w->fail[NW_DESCRIBE] = 13;
+		nw_pod(w, "s1");
+		assert_int_equal(nw_choose(w, "s1", NULL, 0), 0);
+		nw_send(w, CK_NRI_RUN_POD_SANDBOX, "s1", &sent);
+		nw_advance(w, CK_NRI_DESCRIBE_MAX / 2);
+		w->fail[NW_DESCRIBE] = 14;
+		nw_advance(w, 10 * CK_NRI_DESCRIBE_MAX);
+		assert_int_equal(sent.ended, 0);
+		/* its first answers are not held against it; and an object that hangs is */
+		w->fail[NW_DESCRIBE] = 4;
+		nw_advance(w, CK_NRI_DESCRIBE_MAX / 2);
+		assert_int_equal(sent.ended, 0);
+		if (ever)
+			w->fail[NW_DESCRIBE] = 0;
+		nw_advance(w, CK_NRI_DESCRIBE_MAX);
 		assert_int_equal(sent.ended, 1);
 		assert_int_equal(plugin_count(p, CK_NRI_RUN_POD_SANDBOX, "s1"), ever);
 		assert_int_equal(sent.refusal[0] == '\0', ever);
@@ -985,6 +1015,7 @@ int main(void)
 		cmocka_unit_test(a_teardown_is_told_late_before_it_is_told_removed),
 		cmocka_unit_test(a_plugin_that_does_not_read_delays_as_one_that_does_not_answer),
 		cmocka_unit_test(the_host_is_asked_until_it_can_tell),
+		cmocka_unit_test(a_runtime_that_does_not_answer_is_waited_for),
 		cmocka_unit_test(an_update_from_inside_an_event_is_served_at_once),
 		cmocka_unit_test(updates_that_fail_are_named),
 		cmocka_unit_test(a_host_that_can_change_nothing_says_so),
