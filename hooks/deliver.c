@@ -421,10 +421,11 @@ static void merge(struct ck_dispatch *dispatch, struct ck_plugin *plugin, enum c
 		   !ck_adjust_is_empty(dispatch->adjust)) {
 		plugin->adjusting = true;
 		ck_dispatch_refuse(
-			dispatch,
-			"plugin %s wants to change the container, which exists already: set "
-			"adjust to before-create",
-			plugin->name);
+			dispatch, "plugin %s wants to change the container, which exists already%s",
+			plugin->name,
+			dispatch->nri->adjust == CK_NRI_BEFORE_CREATE
+				? ""
+				: ": set adjust to before-create");
 	}
 }
 

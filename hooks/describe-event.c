@@ -35,7 +35,8 @@ static struct ck_blob *last_of_pod(const struct ck_dispatch *dispatch)
 /* An end is told with what is known, a beginning only with a description. */
 static bool needs_description(const struct ck_dispatch *dispatch)
 {
-	return ck_nri_event_announces(dispatch->event);
+	return ck_nri_event_announces(dispatch->event) &&
+	       (!dispatch->consulted || ck_dispatch_has_recipients(dispatch, dispatch->event));
 }
 
 static void not_described(struct ck_dispatch *dispatch, enum ck_kind kind, int grpc)
@@ -152,6 +153,21 @@ static void add_last_pid(struct ck_dispatch *dispatch)
 	dispatch->container = with;
 }
 
+/* Who was asked about it before it was created is not told again, but the history names them. */
+static void find_consulted(struct ck_dispatch *dispatch)
+{
+	const struct ck_plugin *plugin;
+	dispatch->consulted = false;
+	DL_FOREACH (dispatch->nri->plugins, plugin) {
+		const struct ck_recipient *recipient = ck_recipient_find(dispatch->object, plugin);
+		if (!ck_recipient_consulted(recipient))
+			continue;
+		dispatch->consulted = true;
+		if (recipient->told && ck_plugin_wants(plugin, CK_NRI_CREATE_CONTAINER))
+			ck_dispatch_note_told(dispatch, plugin);
+	}
+}
+
 void ck_dispatch_describe(struct ck_dispatch *dispatch)
 {
 	struct ck_nri_object *object = dispatch->object;
@@ -171,6 +187,8 @@ void ck_dispatch_describe(struct ck_dispatch *dispatch)
 		ask(dispatch, CK_CONTAINER, object->id);
 		return;
 	}
+	if (dispatch->consulted && dispatch->event == dispatch->asked)
+		find_consulted(dispatch); /* a description may have changed it */
 	add_last_pid(dispatch);
 	if (begin_merging(dispatch, &err) < 0) {
 		ck_nri_log(dispatch->nri, CK_LOG_ERROR, "%s: %s",

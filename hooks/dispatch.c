@@ -77,19 +77,14 @@ static int find_object(struct ck_dispatch *dispatch, const struct ck_nri_call *c
 	return 0;
 }
 
-/* The commit of a container that plugins were asked about before it was created: they are not told
- * again, but the history names them. */
-static void find_consulted(struct ck_dispatch *dispatch)
+/* The commit of a container that plugins were asked about before it was created */
+static bool was_consulted(const struct ck_dispatch *dispatch)
 {
-	const struct ck_plugin *plugin;
-	DL_FOREACH (dispatch->nri->plugins, plugin) {
-		const struct ck_recipient *recipient = ck_recipient_find(dispatch->object, plugin);
-		if (!recipient || !recipient->told || recipient->listed)
-			continue;
-		dispatch->consulted = true;
-		if (ck_plugin_wants(plugin, CK_NRI_CREATE_CONTAINER))
-			ck_dispatch_note_told(dispatch, plugin);
-	}
+	const struct ck_recipient *recipient;
+	LL_FOREACH (dispatch->object->recipients, recipient)
+		if (ck_recipient_consulted(recipient))
+			return true;
+	return false;
 }
 
 /* a description that the caller gives is as good as the host's */
@@ -136,8 +131,8 @@ static int begin(struct ck_nri *nri, const struct ck_nri_call *call, const struc
 	if (dispatch->object) {
 		keep_described(dispatch, call);
 		dispatch->inherited = !dispatch->object->ours;
-		if (told && call->event == CK_NRI_CREATE_CONTAINER)
-			find_consulted(dispatch);
+		if (call->event == CK_NRI_CREATE_CONTAINER && !dispatch->before_create)
+			dispatch->consulted = was_consulted(dispatch);
 	}
 	DL_APPEND(nri->dispatches, dispatch);
 	return 0;
@@ -293,8 +288,10 @@ static bool step(struct ck_dispatch *dispatch)
 	/* the last time to learn the pid that StopContainer tells */
 	bool keeps_pid = dispatch->event == CK_NRI_POST_START_CONTAINER &&
 			 ck_dispatch_has_recipients(dispatch, CK_NRI_STOP_CONTAINER);
+	/* a description also tells whether it has the id that plugins were asked about */
 	if (!ck_dispatch_has_recipients(dispatch, dispatch->event) && !keeps_pid &&
-	    !(dispatch->event == CK_NRI_CREATE_CONTAINER && ck_dispatch_has_validators(dispatch))) {
+	    !(dispatch->event == CK_NRI_CREATE_CONTAINER &&
+	      (dispatch->consulted || ck_dispatch_has_validators(dispatch)))) {
 		dispatch->phase = CK_DISPATCH_DELIVER; /* nobody needs a description */
 		ck_dispatch_deliver(dispatch);
 	} else {

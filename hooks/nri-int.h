@@ -94,7 +94,7 @@ struct ck_nri_object {
 	char *id;         /* the runtime's; "" while it is not created */
 	char *nri_id;     /* the id plugins know it by; mostly the same */
 	char *sandbox_id; /* containers */
-	char *name;       /* containers plugins were asked about before they exist; "" else */
+	char *name;       /* containers plugins were asked about before they existed; "" else */
 	uint32_t attempt;
 	uint64_t entry;   /* of the cache; 0: none */
 	struct ck_blob *description; /* the last one; at first only what its key tells */
@@ -251,6 +251,9 @@ struct ck_recipient *ck_recipient_find(const struct ck_nri_object *object,
 /* NULL: out of memory */
 struct ck_recipient *ck_recipient_add(struct ck_nri_object *object, struct ck_plugin *plugin);
 void ck_recipient_drop(struct ck_nri_object *object, const struct ck_plugin *plugin);
+/* ck_recipient_consulted - was it asked about the container before that was created, or will be?
+ * NULL is fine */
+bool ck_recipient_consulted(const struct ck_recipient *recipient);
 /* ck_recipient_needs - has this connection still to hear of this event? */
 bool ck_recipient_needs(enum ck_nri_event event, const struct ck_recipient *recipient);
 /* ck_recipient_mark - the event is sent, or the plugin has not subscribed to it */

@@ -197,6 +197,57 @@ int ck_nri_object_created(struct ck_nri *nri, struct ck_nri_object *object, cons
 	return 0;
 }
 
+static struct ck_nri_object *copy_of(const struct ck_nri_object *object)
+{
+	struct ck_nri_object *copy = CK_NEW(struct ck_nri_object);
+	if (!copy)
+		return NULL;
+	copy->refs = 1;
+	copy->kind = object->kind;
+	copy->id = ck_strdup("");
+	copy->nri_id = ck_strdup(object->nri_id);
+	copy->sandbox_id = ck_strdup(object->sandbox_id);
+	copy->name = ck_strdup(object->name);
+	copy->attempt = object->attempt;
+	copy->description = ck_blob_ref(object->description);
+	copy->ours = copy->gone = true;
+	if (copy->id && copy->nri_id && copy->sandbox_id && copy->name)
+		return copy;
+	ck_nri_object_unref(copy);
+	return NULL;
+}
+
+/* It has another id than the one plugins were asked about: the runtime has created it for an
+ * earlier request, about which nobody was asked. What they were asked about never comes to be, and
+ * this one they do not know. */
+static int split_off_asked(struct ck_nri *nri, struct ck_nri_object *object)
+{
+	struct ck_nri_object *asked = NULL;
+	struct ck_recipient *recipient;
+	struct ck_plugin *plugin;
+	DL_FOREACH (nri->plugins, plugin)
+		ck_plugin_unqueue(plugin, object);
+	LL_FOREACH (object->recipients, recipient) {
+		if (!ck_recipient_consulted(recipient))
+			continue;
+		asked = asked ? asked : copy_of(object);
+		struct ck_recipient *told =
+			asked ? ck_recipient_add(asked, recipient->plugin) : NULL;
+		if (!told) {
+			ck_nri_object_unref(asked);
+			return -CK_ENOMEM;
+		}
+		told->told = true;
+	}
+	if (!asked)
+		return 0;
+	LL_FOREACH (object->recipients, recipient)
+		recipient->told = recipient->told && !ck_recipient_consulted(recipient);
+	object->name[0] = '\0';
+	DL_APPEND(nri->ended, asked);
+	return 0;
+}
+
 /* ---- descriptions ---------------------------------------------------------------------------- */
 
 int ck_nri_object_described(struct ck_nri *nri, struct ck_nri_object *object, const void *bytes,
@@ -230,7 +281,8 @@ int ck_nri_object_described(struct ck_nri *nri, struct ck_nri_object *object, co
 			nri_id ? ck_nri_object_find(nri, object->kind, nri_id) : NULL;
 		if (other == object) /* from the id it was asked about to the runtime's */
 			other = NULL;
-		if (!nri_id || other || object->gone) {
+		if (!nri_id || other || object->gone ||
+		    (*object->name && split_off_asked(nri, object) < 0)) {
 			free(nri_id);
 			ck_blob_unref(blob);
 			return other ? ck_fail(err, CK_EMALFORMED,

@@ -50,6 +50,13 @@ void ck_recipients_plugin_gone(struct ck_nri *nri, const struct ck_plugin *plugi
 
 /* ---- who hears of an event ------------------------------------------------------------------- */
 
+bool ck_recipient_consulted(const struct ck_recipient *recipient)
+{
+	return recipient && (recipient->told || recipient->announcing) && !recipient->listed &&
+	       (ck_plugin_wants(recipient->plugin, CK_NRI_CREATE_CONTAINER) ||
+		ck_plugin_wants(recipient->plugin, CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT));
+}
+
 bool ck_recipient_needs(enum ck_nri_event event, const struct ck_recipient *recipient)
 {
 	if (ck_nri_event_announces(event))

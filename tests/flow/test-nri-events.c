@@ -422,6 +422,94 @@ static void a_container_that_never_came_to_be_is_undone(void **state)
 	}
 }
 
+/* Plugins are asked about container c1 of s1 under an id of ours, before it is created: one that is
+ * slow, and @other. */
+static struct nw *asked_before(bool other)
+{
+	struct nw_sent sent;
+	struct nw *w = nw_new();
+	w->options.adjust = CK_NRI_BEFORE_CREATE;
+	assert_int_equal(nw_open(w), 0);
+	nw_start(w);
+	struct plugin *slow = nw_ready(w, "05-slow");
+	if (other)
+		nw_ready(w, "10-a");
+	plugin_rule(slow, CK_NRI_RUN_POD_SANDBOX, PLUGIN_HOLDS, 1);
+	nw_run(w, "s1");
+	nw_advance(w, 2010 * MS); /* from now on its events wait */
+	struct nw_object *o = nw_container(w, "c1", "s1");
+	struct ck_nri_call call = nw_call_of(w, CK_NRI_CREATE_CONTAINER, "c1");
+	call.container_id = "id-for-plugins";
+	call.container_name = o->name;
+	call.container = "\x0a\x0eid-for-plugins";
+	call.container_len = 16;
+	assert_int_equal(nw_send_call(w, &call, &sent), 0);
+	nw_settle(w);
+	assert_int_equal(sent.ended, 1);
+	nw_sent_free(&sent);
+	return w;
+}
+
+static void commit_asked(struct nw *w)
+{
+	struct nw_sent sent;
+	assert_int_equal(nw_choose(w, "c1", NULL, 0), 0);
+	nw_send(w, CK_NRI_CREATE_CONTAINER, "c1", &sent);
+	nw_settle(w);
+	assert_int_equal(sent.ended, 1);
+	assert_string_equal(sent.refusal, "");
+	nw_sent_free(&sent);
+}
+
+/* The runtime has created it for an earlier request, about which nobody was asked. */
+static void a_container_of_an_earlier_request_has_its_own_id(void **state)
+{
+	(void)state;
+	struct nw *w = asked_before(true);
+	struct plugin *joins = nw_ready(w, "20-b");
+	commit_asked(w);
+	plugin_release(w->plugins[0]);
+	nw_settle(w);
+	assert_string_equal(plugin_story(joins), "Synchronize(s1) CreateContainer(c1)");
+	assert_string_equal(plugin_story(w->plugins[0]),
+			    "Synchronize() RunPodSandbox(s1) CreateContainer(c1)");
+	assert_string_equal(plugin_story(w->plugins[1]),
+			    "Synchronize() RunPodSandbox(s1) CreateContainer(id-for-plugins) "
+			    "CreateContainer(c1) "
+			    "StopContainer(id-for-plugins) RemoveContainer(id-for-plugins)");
+	finish(w);
+}
+
+static void who_was_not_even_asked_hears_its_own_id(void **state)
+{
+	(void)state;
+	struct nw *w = asked_before(false);
+	commit_asked(w);
+	nw_send(w, CK_NRI_POST_CREATE_CONTAINER, "c1", NULL);
+	plugin_release(w->plugins[0]);
+	nw_settle(w);
+	assert_string_equal(plugin_story(w->plugins[0]),
+			    "Synchronize() RunPodSandbox(s1) CreateContainer(c1) "
+			    "PostCreateContainer(c1)");
+	finish(w);
+}
+
+/* its id is looked at, and nothing is undone for that */
+static void who_was_asked_needs_no_description(void **state)
+{
+	static const int codes[] = { 5, 13, 14 };
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct nw *w = asked_before(true);
+		w->fail[NW_DESCRIBE] = codes[i];
+		commit_asked(w);
+		assert_string_equal(plugin_story(w->plugins[1]),
+				    "Synchronize() RunPodSandbox(s1) "
+				    "CreateContainer(id-for-plugins)");
+		finish(w);
+	}
+}
+
 /* ---- time ------------------------------------------------------------------------------------ */
 
 static void who_is_late_gets_the_rest_when_it_answers(void **state)
@@ -1008,6 +1096,9 @@ int main(void)
 		cmocka_unit_test(nobody_hears_of_what_nobody_knows),
 		cmocka_unit_test(who_joins_within_a_removal_hears_the_rest_of_it),
 		cmocka_unit_test(a_container_that_never_came_to_be_is_undone),
+		cmocka_unit_test(a_container_of_an_earlier_request_has_its_own_id),
+		cmocka_unit_test(who_was_not_even_asked_hears_its_own_id),
+		cmocka_unit_test(who_was_asked_needs_no_description),
 		cmocka_unit_test(who_is_late_gets_the_rest_when_it_answers),
 		cmocka_unit_test(what_waits_for_a_plugin_is_in_the_status_file),
 		cmocka_unit_test(who_is_late_for_too_long_is_closed),
