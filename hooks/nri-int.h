@@ -332,7 +332,7 @@ void ck_plugin_lose_events(struct ck_plugin *plugin);
 /* ck_plugin_pump - send what is next, if nothing is in flight; write */
 void ck_plugin_pump(struct ck_plugin *plugin);
 /* ck_plugin_resend - an old plugin does not implement the event's method: the event is sent once
- * more as a StateChange, within the same time. false: there is nothing to send again */
+ * more as a StateChange, within the same time. true: @delivery is taken */
 bool ck_plugin_resend(struct ck_plugin *plugin, struct ck_nri_delivery *delivery, int code);
 /* ck_plugin_event_answered - @delivery is taken */
 void ck_plugin_event_answered(struct ck_plugin *plugin, struct ck_nri_delivery *delivery,

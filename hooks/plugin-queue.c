@@ -181,6 +181,21 @@ static void unsent(struct ck_plugin *plugin, struct ck_nri_delivery *delivery, i
 		ck_plugin_close(plugin, CK_LOG_ERROR, "it cannot be told");
 }
 
+/* Nobody would announce it a second time: when there may be memory again, it is the next one. */
+static void send_failed(struct ck_plugin *plugin, struct ck_nri_delivery *delivery, int r)
+{
+	struct ck_recipient *recipient = ck_recipient_find(delivery->object, plugin);
+	if (r != -CK_ENOMEM || !recipient || !ck_nri_event_announces(delivery->event)) {
+		unsent(plugin, delivery, r);
+		return;
+	}
+	take_back(delivery, plugin);
+	recipient->announcing++;
+	DL_PREPEND(plugin->queue, delivery);
+	plugin->queued++;
+	plugin->due = ck_nri_now(plugin->nri) + CK_NRI_DESCRIBE_AGAIN;
+}
+
 /* ---- the queue ------------------------------------------------------------------------------- */
 
 void ck_plugin_pump(struct ck_plugin *plugin)
@@ -189,7 +204,8 @@ void ck_plugin_pump(struct ck_plugin *plugin)
 	if (plugin->pumping)
 		return; /* a caller further up goes on */
 	plugin->pumping = true;
-	while (plugin->state == CK_PLUGIN_READY && plugin->queue && !plugin->call) {
+	while (plugin->state == CK_PLUGIN_READY && plugin->queue && !plugin->call &&
+	       plugin->due == CK_NRI_FOREVER) {
 		struct ck_nri_delivery *delivery = plugin->queue;
 		DL_DELETE(plugin->queue, delivery);
 		plugin->queued--;
@@ -199,7 +215,7 @@ void ck_plugin_pump(struct ck_plugin *plugin)
 		}
 		int r = send_event(plugin, delivery, nri->request_timeout);
 		if (r < 0) {
-			unsent(plugin, delivery, r);
+			send_failed(plugin, delivery, r);
 			continue;
 		}
 		plugin->sent++;
@@ -258,9 +274,11 @@ bool ck_plugin_resend(struct ck_plugin *plugin, struct ck_nri_delivery *delivery
 		return false;
 	plugin->old = true;
 	uint64_t left = plugin->call_due > now ? plugin->call_due - now : CK_NS_PER_MS;
-	if (send_event(plugin, delivery, left) < 0)
-		return false;
-	plugin->in_flight = delivery;
+	int r = send_event(plugin, delivery, left);
+	if (r < 0)
+		send_failed(plugin, delivery, r);
+	else
+		plugin->in_flight = delivery;
 	return true;
 }
 

@@ -334,8 +334,11 @@ static void on_answer(uint32_t call, bool known, const struct ck_ttrpc_answer *a
 		return;
 	plugin->call = 0;
 	struct ck_nri_delivery *delivery = CK_TAKE(plugin->in_flight);
-	if (delivery && ck_plugin_resend(plugin, delivery, answer->code))
-		return;
+	if (delivery && ck_plugin_resend(plugin, delivery, answer->code)) {
+		if (plugin->call)
+			return;
+		delivery = NULL; /* it could not be sent again */
+	}
 	plugin->call_due = CK_NRI_FOREVER;
 	if (plugin->overdue_since) {
 		ck_nri_log(nri, CK_LOG_INFO, "plugin %s: answers again", plugin->name);
@@ -420,6 +423,9 @@ void ck_plugin_timers(struct ck_plugin *plugin, uint64_t now)
 		return;
 	if (plugin->due <= now && plugin->state == CK_PLUGIN_LISTING) {
 		ck_synchronize_ask_again(plugin);
+	} else if (plugin->due <= now && plugin->state == CK_PLUGIN_READY) {
+		plugin->due = CK_NRI_FOREVER;
+		ck_plugin_pump(plugin);
 	} else if (plugin->call && plugin->call_due <= now) {
 		unanswered(plugin, now);
 	} else if (plugin->due <= now) {

@@ -333,6 +333,43 @@ static void a_send_that_failed_chose_nobody(void **state)
 	}
 }
 
+/* true: its @n-th allocation has failed. Nobody announces it a second time */
+static bool is_told_without_memory(unsigned n, bool old)
+{
+	static const struct ck_nri_rule rules[] = { { "10-net", CK_NRI_IGNORE } };
+	struct nw_sent sent;
+	struct nw *w = nw_new();
+	w->options.rules = rules;
+	w->options.rules_n = 1;
+	assert_int_equal(nw_open(w), 0);
+	nw_start(w);
+	struct plugin *p = nw_join(w, "10-net");
+	p->old = old;
+	nw_settle(w);
+	nw_pod(w, "s1");
+	assert_int_equal(nw_choose(w, "s1", NULL, 0), 0);
+	nw_send(w, CK_NRI_RUN_POD_SANDBOX, "s1", &sent);
+	ck_fault_arm(CK_FAULT_ALLOC, n, false);
+	nw_settle(w);
+	bool hit = ck_fault_hit();
+	ck_fault_arm(0, 0, false);
+	nw_advance(w, 5 * S);
+	assert_int_equal(sent.ended, 1);
+	assert_false(p->ended);
+	assert_int_equal(plugin_count(p, CK_NRI_RUN_POD_SANDBOX, "s1"), !sent.refusal[0]);
+	nw_sent_free(&sent);
+	nw_free(w);
+	return hit;
+}
+
+static void an_announcement_waits_for_memory(void **state)
+{
+	(void)state;
+	for (int old = 0; old <= 1; old++)
+		for (unsigned n = 1; is_told_without_memory(n, old);)
+			n++;
+}
+
 /* nobody tells of this end a second time: it is told when there is memory again, and in order; or
  * who cannot be told is disconnected */
 static void an_end_outlives_want_of_memory(void **state)
@@ -577,6 +614,7 @@ int main(void)
 		cmocka_unit_test(who_could_not_be_told_is_not_told_of_the_end),
 		cmocka_unit_test(told_counts_the_event_itself),
 		cmocka_unit_test(a_send_that_failed_chose_nobody),
+		cmocka_unit_test(an_announcement_waits_for_memory),
 		cmocka_unit_test(an_end_outlives_want_of_memory),
 		cmocka_unit_test(an_end_that_waits_for_memory_is_not_overtaken),
 		cmocka_unit_test(a_pod_ends_behind_its_containers),
