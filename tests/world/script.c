@@ -116,10 +116,20 @@ uint64_t world_cpu(void)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
+/* as look_who_can_move() found it */
+static bool is_ready(sd_event *event)
+{
+	int fd = sd_event_get_fd(event);
+	for (unsigned i = 0; i < WHO; i++)
+		if (who[i].fd == fd)
+			return who[i].revents;
+	return true;
+}
+
 bool loop_turn(struct ck_loop *loop)
 {
 	ck_loop_flush(loop);
-	bool moved = kernel_event_run(loop->event) > 0;
+	bool moved = kernel_event_run(loop->event, is_ready(loop->event)) > 0;
 	ck_loop_flush(loop);
 	return moved;
 }
@@ -191,7 +201,7 @@ static int daemon_ends(sd_event *event)
 	script.power = false;
 	sd_event_exit(event, 0);
 	kernel.in_daemon = true;
-	return kernel_event_run(event);
+	return kernel_event_run(event, true);
 }
 
 /* crikeepd waits for something */
@@ -208,7 +218,7 @@ int sd_event_run(sd_event *event, uint64_t timeout)
 		if (kernel.now >= script.frozen && can_move(THE_DAEMON, 1)) {
 			kernel.in_daemon = true;
 			w.turns++;
-			int r = kernel_event_run(event);
+			int r = kernel_event_run(event, is_ready(event));
 			if (r != 0 || sd_event_get_state(event) == SD_EVENT_FINISHED)
 				return r;
 			kernel.in_daemon = false;
@@ -467,7 +477,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 
 static void name_files(void)
 {
-	const char *tmp = getenv("TMPDIR");
+	const char *tmp = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : getenv("TMPDIR");
 	snprintf(w.dir, sizeof(w.dir), "%s/world-XXXXXX", tmp ? tmp : "/tmp");
 	if (!mkdtemp(w.dir))
 		abort();

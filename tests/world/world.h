@@ -85,7 +85,9 @@ extern struct kernel kernel;
 uint64_t random_next(uint64_t *state);
 uint64_t kernel_next(void); /* when the next timer is due */
 void kernel_advance(uint64_t to);
-int kernel_event_run(sd_event *event); /* one turn, without waiting */
+/* one turn, without waiting. @ready: it may have something to read. Nearly half of all turns have
+ * nothing, and the kernel is not asked */
+int kernel_event_run(sd_event *event, bool ready);
 void kernel_die(void);  /* whoever is running now; its files are copied */
 void kernel_bury(void); /* it has been freed: its files are again what they were when it died */
 
