@@ -591,7 +591,7 @@ static void finding(const char *text, void *userdata)
 {
 	const char *state_dir = userdata;
 	bool lost = strstr(text, "the fingerprint is missing") && set_aside(state_dir);
-	/* nothing is synced, so a power cut may leave pages that nobody uses */
+	/* nothing is synced, so a power cut may leave pages that nobody uses, or that two use */
 	if (!w.cuts && !lost)
 		world_wrong("the database: %s", text);
 }
@@ -602,7 +602,8 @@ void check_database(const char *state_dir)
 	struct ck_error err = { 0 };
 	if (ck_reader_check(state_dir, finding, (void *)(uintptr_t)state_dir, &err) < 0 ||
 	    ck_reader_open(state_dir, CK_READ_ROWS, &reader, &err) < 0) {
-		world_wrong("the database cannot be read: %s", err.text);
+		if (!w.cuts || err.code != CK_EDAMAGED)
+			world_wrong("the database cannot be read: %s", err.text);
 		return;
 	}
 	for (size_t i = 0; i < reader->rows_n; i++) {

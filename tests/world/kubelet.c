@@ -210,8 +210,9 @@ static void gives_up(const struct pod *pod)
 	name_of_call(pod, name);
 	if (k.frozen > pod->called)
 		check_slept(name);
-	/* it was not read, or crikeepd was killed before it could write that it was */
-	if (w.turns == pod->turns || w.killed_at == pod->called)
+	/* it was not read, or could not be without memory; or crikeepd was killed before it could
+	 * write that it was */
+	if (w.turns == pod->turns || kernel.scarce || w.killed_at == pod->called)
 		check_unread(name, pod->step == CREATE ? pod->sandbox : "");
 }
 
