@@ -7,8 +7,8 @@
 PATH=$PATH:/usr/local/go/bin:/usr/lib/go/bin
 export GOTOOLCHAIN=local
 # Nobody debugs what is built here. -trimpath: a vendored package is not compiled again because it
-# lies elsewhere.
-go_flags='-buildvcs=false -trimpath -gcflags=all=-dwarf=false'
+# lies elsewhere. In CI nothing is inlined: to compile takes a fifth less, and most runs once.
+go_flags="-buildvcs=false -trimpath '-gcflags=all=-dwarf=false${CI:+ -l}'"
 
 # go_is VERSION - or newer
 go_is() {
