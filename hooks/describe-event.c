@@ -43,7 +43,8 @@ static void not_described(struct ck_dispatch *dispatch, enum ck_kind kind, int g
 {
 	uint64_t now = ck_nri_now(dispatch->nri);
 	bool needed = needs_description(dispatch);
-	if (!needed) {
+	/* whether it has the id that plugins were asked about is known when the runtime is back */
+	if (!needed && !(dispatch->consulted && grpc == CK_GRPC_UNAVAILABLE)) {
 		struct ck_blob **at = kind == CK_CONTAINER ? &dispatch->container : &dispatch->pod;
 		*at = kind == CK_CONTAINER ? ck_blob_ref(dispatch->object->description)
 					   : last_of_pod(dispatch);
@@ -121,6 +122,8 @@ static int begin_merging(struct ck_dispatch *dispatch, struct ck_error *err)
 	const struct ck_blob *resources = dispatch->resources;
 	switch (dispatch->event) {
 	case CK_NRI_CREATE_CONTAINER:
+		if (dispatch->consulted && !ck_dispatch_has_recipients(dispatch, dispatch->event))
+			return 0; /* all have been asked */
 		if (CK_NEVER(!dispatch->container))
 			return ck_fail(err, CK_ESTATE, "the container is not described");
 		return ck_adjust_create(dispatch->container->bytes, dispatch->container->len,

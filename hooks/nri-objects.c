@@ -225,10 +225,8 @@ static int split_off_asked(struct ck_nri *nri, struct ck_nri_object *object)
 	struct ck_nri_object *asked = NULL;
 	struct ck_recipient *recipient;
 	struct ck_plugin *plugin;
-	DL_FOREACH (nri->plugins, plugin)
-		ck_plugin_unqueue(plugin, object);
 	LL_FOREACH (object->recipients, recipient) {
-		if (!ck_recipient_consulted(recipient))
+		if (!recipient->told || !ck_recipient_consulted(recipient))
 			continue;
 		asked = asked ? asked : copy_of(object);
 		struct ck_recipient *told =
@@ -239,6 +237,8 @@ static int split_off_asked(struct ck_nri *nri, struct ck_nri_object *object)
 		}
 		told->told = true;
 	}
+	DL_FOREACH (nri->plugins, plugin)
+		ck_plugin_unqueue(plugin, object);
 	if (!asked)
 		return 0;
 	LL_FOREACH (object->recipients, recipient)

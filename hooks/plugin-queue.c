@@ -145,9 +145,10 @@ static int send_event(struct ck_plugin *plugin, const struct ck_nri_delivery *de
 		  : ck_ttrpc_call(plugin->ttrpc, CK_NRI_SERVICE_PLUGIN, method, message.p,
 				  message.len, timeout, &plugin->call, &err);
 	ck_bytes_free(&message);
+	bool again = r == -CK_ENOMEM && ck_nri_event_announces(delivery->event);
 	if (r < 0)
-		ck_nri_log(plugin->nri, CK_LOG_ERROR, "plugin %s: %s cannot be sent: %s",
-			   plugin->name, method, err.text);
+		ck_nri_log(plugin->nri, again ? CK_LOG_DEBUG : CK_LOG_ERROR,
+			   "plugin %s: %s cannot be sent: %s", plugin->name, method, err.text);
 	return r;
 }
 

@@ -98,8 +98,7 @@ static void list(const struct ck_plugin *plugin, struct ck_synchronize_item *ite
 /* the host could not ask the runtime: this says nothing about the object */
 static bool is_away(int grpc)
 {
-	return grpc == CK_GRPC_UNAVAILABLE || grpc == CK_GRPC_DEADLINE_EXCEEDED ||
-	       grpc == CK_GRPC_CANCELLED || grpc == CK_GRPC_RESOURCE_EXHAUSTED;
+	return grpc == CK_GRPC_UNAVAILABLE || grpc == CK_GRPC_RESOURCE_EXHAUSTED;
 }
 
 static void described(struct ck_nri_job *host_call, int grpc, const void *bytes, size_t len)

@@ -312,7 +312,9 @@ void ck_upstream_free(struct ck_upstream *upstream)
 
 bool ck_upstream_answers(const struct ck_upstream *upstream)
 {
-	return ck_upstream_is_up(upstream) && !upstream->silent;
+	struct ck_connection *conn = upstream->lanes[CK_LANE_PASS].conn;
+	/* when a connection breaks, its calls end before it is said to be down */
+	return upstream->up && !upstream->silent && conn && ck_connection_h2(conn);
 }
 
 bool ck_upstream_is_up(const struct ck_upstream *upstream)

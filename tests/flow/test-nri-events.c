@@ -497,12 +497,26 @@ static void who_was_not_even_asked_hears_its_own_id(void **state)
 /* its id is looked at, and nothing is undone for that */
 static void who_was_asked_needs_no_description(void **state)
 {
-	static const int codes[] = { 5, 13, 14 };
+	static const int codes[] = { 5, 13, 0 };
+	struct nw_sent sent;
 	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		struct nw *w = asked_before(true);
 		w->fail[NW_DESCRIBE] = codes[i];
-		commit_asked(w);
+		if (codes[i]) {
+			commit_asked(w);
+		} else { /* but it is waited for while the runtime is away */
+			w->fail[NW_DESCRIBE] = 14;
+			assert_int_equal(nw_choose(w, "c1", NULL, 0), 0);
+			nw_send(w, CK_NRI_CREATE_CONTAINER, "c1", &sent);
+			nw_advance(w, 2 * CK_NRI_DESCRIBE_MAX);
+			assert_int_equal(sent.ended, 0);
+			w->fail[NW_DESCRIBE] = 13;
+			nw_advance(w, 5 * S);
+			assert_int_equal(sent.ended, 1);
+			assert_string_equal(sent.refusal, "");
+			nw_sent_free(&sent);
+		}
 		assert_string_equal(plugin_story(w->plugins[1]),
 				    "Synchronize() RunPodSandbox(s1) "
 				    "CreateContainer(id-for-plugins)");
