@@ -273,7 +273,9 @@ static void disk_trouble(void)
 	kernel.disk = 1 + (enum disk)below(DISKS - 1);
 	trace("disk has trouble %d", (int)kernel.disk);
 	w.disks++;
-	script.disk_bad = kernel.disk == DISK_SLOW ? 0 : UINT64_MAX;
+	/* a slow one is written to; but what an earlier trouble left may not be written yet */
+	if (kernel.disk != DISK_SLOW || script.disk_bad > kernel.now)
+		script.disk_bad = UINT64_MAX;
 	again(&script.disk, below(60 * S), disk_returns);
 }
 
