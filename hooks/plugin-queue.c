@@ -133,6 +133,12 @@ static int build(const struct ck_nri_delivery *delivery, bool as_state_change,
 	return r;
 }
 
+/* @r: why it was not sent. Nobody would announce it a second time */
+static bool is_sent_again(const struct ck_nri_delivery *delivery, int r)
+{
+	return r == -CK_ENOMEM && ck_nri_event_announces(delivery->event);
+}
+
 static int send_event(struct ck_plugin *plugin, const struct ck_nri_delivery *delivery,
 		      uint64_t timeout)
 {
@@ -145,9 +151,8 @@ static int send_event(struct ck_plugin *plugin, const struct ck_nri_delivery *de
 		  : ck_ttrpc_call(plugin->ttrpc, CK_NRI_SERVICE_PLUGIN, method, message.p,
 				  message.len, timeout, &plugin->call, &err);
 	ck_bytes_free(&message);
-	bool again = r == -CK_ENOMEM && ck_nri_event_announces(delivery->event);
 	if (r < 0)
-		ck_nri_log(plugin->nri, again ? CK_LOG_DEBUG : CK_LOG_ERROR,
+		ck_nri_log(plugin->nri, is_sent_again(delivery, r) ? CK_LOG_DEBUG : CK_LOG_ERROR,
 			   "plugin %s: %s cannot be sent: %s", plugin->name, method, err.text);
 	return r;
 }
@@ -182,11 +187,11 @@ static void unsent(struct ck_plugin *plugin, struct ck_nri_delivery *delivery, i
 		ck_plugin_close(plugin, CK_LOG_ERROR, "it cannot be told");
 }
 
-/* Nobody would announce it a second time: when there may be memory again, it is the next one. */
+/* when there may be memory again, what is sent again is the next one */
 static void send_failed(struct ck_plugin *plugin, struct ck_nri_delivery *delivery, int r)
 {
 	struct ck_recipient *recipient = ck_recipient_find(delivery->object, plugin);
-	if (r != -CK_ENOMEM || !recipient || !ck_nri_event_announces(delivery->event)) {
+	if (!recipient || !is_sent_again(delivery, r)) {
 		unsent(plugin, delivery, r);
 		return;
 	}

@@ -382,9 +382,24 @@ static void who_joins_within_a_removal_hears_the_rest_of_it(void **state)
 	}
 }
 
-static void a_container_that_never_came_to_be_is_undone(void **state)
+/* Plugins are asked about container c1 of s1 under an id of ours, before it is created. */
+static void ask_before(struct nw *w)
 {
 	struct nw_sent sent;
+	struct nw_object *o = nw_container(w, "c1", "s1");
+	struct ck_nri_call call = nw_call_of(w, CK_NRI_CREATE_CONTAINER, "c1");
+	call.container_id = "id-for-plugins";
+	call.container_name = o->name;
+	call.container = "\x0a\x0eid-for-plugins";
+	call.container_len = 16;
+	assert_int_equal(nw_send_call(w, &call, &sent), 0);
+	nw_settle(w);
+	assert_int_equal(sent.ended, 1);
+	nw_sent_free(&sent);
+}
+
+static void a_container_that_never_came_to_be_is_undone(void **state)
+{
 	char names[CK_TOLD_MAX];
 	(void)state;
 	for (int made = 0; made <= 1; made++) {
@@ -394,15 +409,7 @@ static void a_container_that_never_came_to_be_is_undone(void **state)
 		nw_start(w);
 		struct plugin *p = nw_ready(w, "10-a");
 		nw_run(w, "s1");
-		struct nw_object *o = nw_container(w, "c1", "s1");
-		struct ck_nri_call call = nw_call_of(w, CK_NRI_CREATE_CONTAINER, "c1");
-		call.container_id = "id-for-plugins";
-		call.container_name = o->name;
-		call.container = "\x0a\x0eid-for-plugins";
-		call.container_len = 16;
-		assert_int_equal(nw_send_call(w, &call, &sent), 0);
-		nw_settle(w);
-		assert_int_equal(sent.ended, 1);
+		ask_before(w);
 		assert_int_equal(plugin_count(p, CK_NRI_CREATE_CONTAINER, "id-for-plugins"), 1);
 		struct plugin *late = nw_ready(w, "20-late"); /* between the event and the commit */
 		assert_int_equal(plugin_listed(late, "c1") + plugin_listed(late, "id-for-plugins"),
@@ -417,16 +424,13 @@ static void a_container_that_never_came_to_be_is_undone(void **state)
 		assert_int_equal(plugin_count(p, CK_NRI_STOP_CONTAINER, "id-for-plugins"), !made);
 		assert_int_equal(plugin_count(p, CK_NRI_REMOVE_CONTAINER, "id-for-plugins"), !made);
 		assert_int_equal(plugin_count(late, CK_NRI_STOP_CONTAINER, NULL), 0);
-		nw_sent_free(&sent);
 		finish(w);
 	}
 }
 
-/* Plugins are asked about container c1 of s1 under an id of ours, before it is created: one that is
- * slow, and @other. */
+/* one plugin is slow, and is not asked yet; @other: and another one is */
 static struct nw *asked_before(bool other)
 {
-	struct nw_sent sent;
 	struct nw *w = nw_new();
 	w->options.adjust = CK_NRI_BEFORE_CREATE;
 	assert_int_equal(nw_open(w), 0);
@@ -437,16 +441,7 @@ static struct nw *asked_before(bool other)
 	plugin_rule(slow, CK_NRI_RUN_POD_SANDBOX, PLUGIN_HOLDS, 1);
 	nw_run(w, "s1");
 	nw_advance(w, 2010 * MS); /* from now on its events wait */
-	struct nw_object *o = nw_container(w, "c1", "s1");
-	struct ck_nri_call call = nw_call_of(w, CK_NRI_CREATE_CONTAINER, "c1");
-	call.container_id = "id-for-plugins";
-	call.container_name = o->name;
-	call.container = "\x0a\x0eid-for-plugins";
-	call.container_len = 16;
-	assert_int_equal(nw_send_call(w, &call, &sent), 0);
-	nw_settle(w);
-	assert_int_equal(sent.ended, 1);
-	nw_sent_free(&sent);
+	ask_before(w);
 	return w;
 }
 
@@ -689,31 +684,43 @@ static void a_plugin_that_does_not_read_delays_as_one_that_does_not_answer(void 
 	finish(w);
 }
 
+/* a plugin is to be told of s1, which the host does not describe */
+static struct nw *not_described(struct nw_sent *sent)
+{
+	struct nw *w = nw_started();
+	nw_ready(w, "10-a");
+	w->fail[NW_DESCRIBE] = 13;
+	nw_pod(w, "s1");
+	assert_int_equal(nw_choose(w, "s1", NULL, 0), 0);
+	nw_send(w, CK_NRI_RUN_POD_SANDBOX, "s1", sent);
+	return w;
+}
+
+static void is_told_if(struct nw *w, const struct nw_sent *sent, int described)
+{
+	assert_int_equal(sent->ended, 1);
+	assert_int_equal(plugin_count(w->plugins[0], CK_NRI_RUN_POD_SANDBOX, "s1"), described);
+	assert_int_equal(sent->refusal[0] == '\0', described);
+	finish(w);
+}
+
 static void the_host_is_asked_until_it_can_tell(void **state)
 {
 	struct nw_sent sent;
 	(void)state;
 	for (int ever = 0; ever <= 1; ever++) {
-		struct nw *w = nw_started();
-		struct plugin *p = nw_ready(w, "10-a");
-		w->fail[NW_DESCRIBE] = 13;
-		nw_pod(w, "s1");
-		assert_int_equal(nw_choose(w, "s1", NULL, 0), 0);
-		nw_send(w, CK_NRI_RUN_POD_SANDBOX, "s1", &sent);
+		struct nw *w = not_described(&sent);
 		nw_advance(w, 20 * S);
 		/* half a description would never be put right (R3) */
 		assert_int_equal(sent.ended, 0);
-		assert_int_equal(plugin_count(p, CK_NRI_RUN_POD_SANDBOX, NULL), 0);
+		assert_int_equal(plugin_count(w->plugins[0], CK_NRI_RUN_POD_SANDBOX, NULL), 0);
 		/* after pauses that double up to 8 times the first one */
 		assert_in_range(w->asked[NW_DESCRIBE], 10,
 				4 + 20 * S / (8 * CK_NRI_DESCRIBE_AGAIN));
 		if (ever)
 			w->fail[NW_DESCRIBE] = 0;
 		nw_advance(w, 20 * S);
-		assert_int_equal(sent.ended, 1);
-		assert_int_equal(plugin_count(p, CK_NRI_RUN_POD_SANDBOX, "s1"), ever);
-		assert_int_equal(sent.refusal[0] == '\0', ever);
-		finish(w);
+		is_told_if(w, &sent, ever);
 	}
 }
 
@@ -723,12 +730,7 @@ static void a_runtime_that_does_not_answer_is_waited_for(void **state)
 	struct nw_sent sent;
 	(void)state;
 	for (int ever = 0; ever <= 1; ever++) {
-		struct nw *w = nw_started();
-		struct plugin *p = nw_ready(w, "10-a");
-		w->fail[NW_DESCRIBE] = 13;
-		nw_pod(w, "s1");
-		assert_int_equal(nw_choose(w, "s1", NULL, 0), 0);
-		nw_send(w, CK_NRI_RUN_POD_SANDBOX, "s1", &sent);
+		struct nw *w = not_described(&sent);
 		nw_advance(w, CK_NRI_DESCRIBE_MAX / 2);
 		w->fail[NW_DESCRIBE] = 14;
 		nw_advance(w, 10 * CK_NRI_DESCRIBE_MAX);
@@ -740,10 +742,7 @@ static void a_runtime_that_does_not_answer_is_waited_for(void **state)
 		if (ever)
 			w->fail[NW_DESCRIBE] = 0;
 		nw_advance(w, CK_NRI_DESCRIBE_MAX);
-		assert_int_equal(sent.ended, 1);
-		assert_int_equal(plugin_count(p, CK_NRI_RUN_POD_SANDBOX, "s1"), ever);
-		assert_int_equal(sent.refusal[0] == '\0', ever);
-		finish(w);
+		is_told_if(w, &sent, ever);
 	}
 }
 
