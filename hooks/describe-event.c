@@ -72,6 +72,16 @@ static void not_described(struct ck_dispatch *dispatch, enum ck_kind kind, int g
 	}
 }
 
+/* It is gone, or cannot be described now, and the host still knows something of it. The end of what
+ * has no description is told with that: it has the id that plugins know. */
+static bool is_last(const struct ck_dispatch *dispatch, const struct ck_nri_object *object,
+		    int grpc)
+{
+	return grpc != CK_GRPC_OK && !needs_description(dispatch) &&
+	       !(dispatch->consulted && grpc == CK_GRPC_UNAVAILABLE) &&
+	       !(object && object->described);
+}
+
 static void described(struct ck_nri_job *host_call, int grpc, const void *bytes, size_t len)
 {
 	struct ck_dispatch *dispatch = host_call->owner;
@@ -84,10 +94,7 @@ static void described(struct ck_nri_job *host_call, int grpc, const void *bytes,
 		host_call->kind == dispatch->object->kind
 			? dispatch->object
 			: ck_nri_object_find(nri, host_call->kind, host_call->id);
-	/* it is gone, and this is what the host still knows of it: better than its key alone */
-	bool last = grpc == CK_GRPC_NOT_FOUND && !needs_description(dispatch) &&
-		    !(object && object->described);
-	if ((grpc != CK_GRPC_OK && !last) || !bytes) {
+	if ((grpc != CK_GRPC_OK && !is_last(dispatch, object, grpc)) || !bytes) {
 		not_described(dispatch, host_call->kind, grpc ? grpc : CK_GRPC_INTERNAL);
 		return;
 	}

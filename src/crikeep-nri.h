@@ -130,8 +130,9 @@ struct ck_nri_host {
  * @grpc: 0: done; 5 (NOT_FOUND): there is no such object; else it failed. The host is asked again
  * for a description that is needed: for 30 s, or, while @grpc is 14 (UNAVAILABLE: the runtime
  * answers nobody), without end
- * @bytes: describe: the PodSandbox or Container; copied. With NOT_FOUND, what the host still knows
- * of it, its id at least; the end of what is gone is told with that. NULL: nothing   Since: 0.1
+ * @bytes: describe: the PodSandbox or Container; copied. With another @grpc than 0, what the host
+ * still knows of it, its id at least; an end is told with that where there is no description. NULL:
+ * nothing   Since: 0.1
  */
 void ck_nri_job_done(struct ck_nri_job *job, int grpc, const void *bytes, size_t len);
 

@@ -290,8 +290,8 @@ void ck_consults_end(struct ck_daemon *daemon);
 void ck_consulted_drop(struct ck_daemon *daemon, uint64_t number);
 void ck_consulted_forget(struct ck_daemon *daemon); /* at the end */
 /* ck_consulted_last - what plugins are to be told of the end of a container of an earlier life that
- * is gone: its id as they know it, its sandbox, its name. false: it has no id of its own, or there
- * is no memory */
+ * cannot be described: its id as they know it, its sandbox, its name. false: it has no id of its
+ * own, or there is no memory */
 bool ck_consulted_last(struct ck_daemon *daemon, const char *id, struct ck_bytes *ret_container);
 
 /* ---- call-start.c ---------------------------------------------------------------------------- */

@@ -4,8 +4,8 @@
  * exactly once, also when the runtime is away, memory has run out or the daemon ends.
  *
  * Describing. A verbose status, made into NRI's words by describe.c. A container's does not have to
- * say which sandbox it is in; where it does not, the runtime's list does. Of one that is gone, and
- * that plugins know by an id of ours, this id is told.
+ * say which sandbox it is in; where it does not, the runtime's list does. Of one that cannot be
+ * described, and that plugins know by an id of ours, this id is told.
  */
 #include <stdio.h>
 #include <systemd/sd-event.h>
@@ -33,6 +33,7 @@ struct job {
 	struct ck_plugging *plugging;
 	struct ck_nri_job *job;
 	enum ck_kind kind;
+	bool describes;
 	const char *id; /* lives as long as the job */
 	struct ck_bytes described; /* a container that lacks its sandbox */
 	struct ck_unary_call *rpc;
@@ -82,6 +83,15 @@ static void job_end(struct job *job, int grpc, const struct ck_bytes *bytes)
 	job_over(job, grpc, bytes);
 }
 
+/* @grpc: not OK */
+static void job_failed(struct job *job, int grpc)
+{
+	ck_bytes_free(&job->described);
+	bool last = job->describes && job->kind == CK_CONTAINER &&
+		    ck_consulted_last(job->plugging->daemon, job->id, &job->described);
+	job_end(job, grpc, last ? &job->described : NULL);
+}
+
 /* job_start - @message is freed; ends the job if the call cannot be made */
 static void job_start(struct job *job, const char *path, uint64_t timeout, int r,
 		      struct ck_bytes *message, ck_unary_cb *done)
@@ -96,7 +106,7 @@ static void job_start(struct job *job, const char *path, uint64_t timeout, int r
 				   &job->rpc, &err);
 	ck_bytes_free(message);
 	if (r < 0)
-		job_end(job, grpc_of(r), NULL);
+		job_failed(job, grpc_of(r));
 }
 
 /* ---- describe -------------------------------------------------------------------------------- */
@@ -126,7 +136,7 @@ static void unreadable(struct job *job, const char *what, const struct ck_error 
 	ck_log(CK_LOG_ERROR,
 	       "plugins cannot be told about a %s: %s from the runtime cannot be read: %s",
 	       job->kind == CK_SANDBOX ? "pod sandbox" : "container", what, err->text);
-	job_end(job, err->code == CK_ENOMEM ? CK_GRPC_RESOURCE_EXHAUSTED : CK_GRPC_INTERNAL, NULL);
+	job_failed(job, err->code == CK_ENOMEM ? CK_GRPC_RESOURCE_EXHAUSTED : CK_GRPC_INTERNAL);
 }
 
 static void listed(struct ck_unary_reply *reply, void *userdata)
@@ -151,8 +161,10 @@ static void listed(struct ck_unary_reply *reply, void *userdata)
 	ck_objects_fini(&objects);
 	if (r < 0)
 		unreadable(job, "a list", &err);
+	else if (grpc != CK_GRPC_OK)
+		job_failed(job, describe_code(job, grpc));
 	else
-		job_end(job, describe_code(job, grpc), &job->described);
+		job_end(job, CK_GRPC_OK, &job->described);
 }
 
 /* a list of this one container */
@@ -171,10 +183,7 @@ static void described(struct ck_unary_reply *reply, void *userdata)
 	int r;
 	job->rpc = NULL;
 	if (reply->status.code != CK_GRPC_OK) {
-		bool last = reply->status.code == CK_GRPC_NOT_FOUND && job->kind == CK_CONTAINER &&
-			    ck_consulted_last(job->plugging->daemon, job->id, &job->described);
-		job_end(job, describe_code(job, reply->status.code),
-			last ? &job->described : NULL);
+		job_failed(job, describe_code(job, reply->status.code));
 		return;
 	}
 	if (job->kind == CK_SANDBOX)
@@ -197,6 +206,7 @@ static void host_describe(struct ck_nri_job *nri_job, enum ck_kind kind, const c
 	struct ck_bytes message = { 0 };
 	if (!job)
 		return;
+	job->describes = true;
 	int r = ck_cri_put_id(&message, id);
 	if (r == 0) /* both kinds of requests have the same field numbers */
 		r = ck_bytes_field_number(&message, CRI_PodSandboxStatusRequest_verbose, true);

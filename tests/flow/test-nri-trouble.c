@@ -520,7 +520,9 @@ static void debts_are_paid_to_all_of_a_name(void **state)
 	nw_free(w);
 }
 
-/* a container that is gone, of which its host still knows what plugins call it */
+static int last_code; /* with which describe_last() ends a container */
+
+/* a container that cannot be described, of which its host still knows what plugins call it */
 static void describe_last(struct ck_nri_job *job, enum ck_kind kind, const char *id, void *userdata)
 {
 	struct nw_object o = { .id = "an-id-of-ours", .pod = "s1", .name = "main" };
@@ -528,16 +530,17 @@ static void describe_last(struct ck_nri_job *job, enum ck_kind kind, const char 
 	o.told.kind = CK_CONTAINER;
 	nw_message(&o, &last);
 	if (kind == CK_CONTAINER)
-		ck_nri_job_done(job, 5 /* NOT_FOUND */, last.p, last.len);
+		ck_nri_job_done(job, last_code, last.p, last.len);
 	else
 		host.describe(job, kind, id, userdata);
 	plugin_bytes_free(&last);
 }
 
-static void the_end_of_what_is_gone_is_told_as_the_host_says(void **state)
+/* a container of an earlier life ends, and a plugin is told with the id that its host gives */
+static struct nw *end_one_not_described(int code)
 {
-	(void)state;
 	struct nw *w = nw_new();
+	last_code = code;
 	host.describe = w->host.describe;
 	w->host.describe = describe_last;
 	assert_int_equal(nw_open(w), 0);
@@ -555,6 +558,13 @@ static void the_end_of_what_is_gone_is_told_as_the_host_says(void **state)
 	nw_settle(w);
 	assert_string_equal(plugin_story(p), "Synchronize() StopContainer(an-id-of-ours) "
 					     "RemoveContainer(an-id-of-ours)");
+	return w;
+}
+
+static void the_end_of_what_is_gone_is_told_as_the_host_says(void **state)
+{
+	(void)state;
+	struct nw *w = end_one_not_described(5 /* NOT_FOUND */);
 	/* it is no description for what begins */
 	nw_container(w, "c2", "s1");
 	assert_int_equal(nw_choose(w, "c2", NULL, 0), 0);
@@ -564,6 +574,13 @@ static void the_end_of_what_is_gone_is_told_as_the_host_says(void **state)
 	assert_string_equal(sent.refusal, "it is gone");
 	nw_sent_free(&sent);
 	nw_free(w);
+}
+
+static void while_the_runtime_is_away_an_end_is_told_as_the_host_says(void **state)
+{
+	(void)state;
+	nw_free(end_one_not_described(14 /* UNAVAILABLE */));
+	nw_free(end_one_not_described(2 /* UNKNOWN */));
 }
 
 /* ---- what plugins want changed --------------------------------------------------------------- */
@@ -622,6 +639,7 @@ int main(void)
 		cmocka_unit_test(the_end_of_what_nobody_knows_is_not_remembered),
 		cmocka_unit_test(debts_are_paid_to_all_of_a_name),
 		cmocka_unit_test(the_end_of_what_is_gone_is_told_as_the_host_says),
+		cmocka_unit_test(while_the_runtime_is_away_an_end_is_told_as_the_host_says),
 		cmocka_unit_test(an_update_of_what_has_just_gone_is_no_failure),
 		cmocka_unit_test(without_any_memory_it_waits),
 	};
