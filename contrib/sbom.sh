@@ -29,11 +29,16 @@ needed() {
 					'index($1, n) { print $1 }')"
 		done
 }
-# package_of PATH - with a merged /usr, dpkg may know the other name
-package_of() {
+# look_up PATH - into package; with a merged /usr, dpkg may know the other name. It reads its whole
+# database each time, so each library is asked for once
+declare -A package_of=()
+look_up() {
 	local path
+	package=${package_of[$1]:-}
+	[ -z "$package" ] || return 0
 	for path in "$1" "/usr$1" "${1#/usr}" "$(realpath "$1")"; do
-		! dpkg-query -S "$path" 2>/dev/null | sed -n '1s/: .*//p' | grep . || return 0
+		package=$(dpkg-query -S "$path" 2>/dev/null | sed -n '1s/: .*//p') || true
+		[ -z "$package" ] || { package_of[$1]=$package; return 0; }
 	done
 	echo "no package has $1" >&2
 	return 1
@@ -67,7 +72,7 @@ for binary; do
 	relation SPDXRef-Package-crikeep CONTAINS "$file"
 	needed "$binary" >"$work/needed"
 	while read -r name path; do
-		package=$(package_of "$path")
+		look_up "$path"
 		echo "$package" >>"$work/names"
 		relation "$file" DYNAMIC_LINK "$(spdx_id Package "${package%%:*}")"
 	done <"$work/needed"

@@ -85,13 +85,17 @@ digests() { # of files that are there
 		(.checksums[] | select(.algorithm == "SHA256").checksumValue)' "$sbom")
 	[ $n -eq ${#binaries[@]} ]
 }
+libraries_of() { # libraries_of BINARY - their names
+	readelf -dW "$1" | grep NEEDED | grep -o '\[.*\]' | tr -d '[]' | grep -v '^libcrikeep'
+}
 linked() { # as many packages as the loader would look for libraries of, counted in another way
 	local binary need have
+	for binary in "${binaries[@]}"; do libraries_of "$binary"; done | sort -u |
+		sed 's|^|*/|' | xargs dpkg-query -S >"$work/owners"
 	for binary in "${binaries[@]}"; do
-		need=$(readelf -dW "$binary" | grep NEEDED | grep -o '\[.*\]' | tr -d '[]' |
-			grep -v '^libcrikeep' | while read -r l; do
-				dpkg-query -S "*/$l" | sed 's/:.*//' | head -n 1
-			done | sort -u | wc -l)
+		need=$(libraries_of "$binary" | while read -r l; do
+			grep -F "/$l" "$work/owners" | sed 's/:.*//' | head -n 1
+		done | sort -u | wc -l)
 		have=$(jq --arg id "SPDXRef-File-${binary##*/}" '[ .relationships[] |
 			select(.spdxElementId == $id and .relationshipType == "DYNAMIC_LINK") ] |
 			length' "$sbom")
