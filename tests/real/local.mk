@@ -8,11 +8,11 @@
 real_scripts = \
 	tests/real/test-go.sh \
 	tests/real/test-containerd.sh \
-	tests/real/test-vendor.sh \
 	tests/real/test-culprit.sh \
 	tests/real/test-nri-containerd.sh \
 	tests/real/test-nri-specs.sh \
 	tests/real/test-nri-sim.sh \
+	tests/real/test-vendor.sh \
 	tests/real/test-requirements.sh \
 	tests/real/test-attacks.sh \
 	tests/real/test-adjust.sh \

@@ -6,7 +6,8 @@
 # that write down what they are told; by name only: DIR/containerd/, the unmodified containerd and
 # shim that containerd/go.mod pins; DIR/kubelet, the unmodified kubelet that kubelet/go.mod pins;
 # DIR/kustomize/, the unmodified kustomize that kustomize/go.mod pins, and shape; DIR/nri-tap,
-# DIR/h2spec and DIR/linear, see there; DIR/nri-bench, for tests/bench/bench-nri.
+# DIR/h2spec and DIR/linear, see there; DIR/nri-bench, for tests/bench/bench-nri. The libraries that
+# crictl and kustomize share with the kubelet are of its versions, and so compiled once.
 # Exit status 3: it cannot be done here, and the last line says why (no Go, an old one, modules that
 # cannot be had).
 #
@@ -18,10 +19,11 @@ here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1" && out=$(cd "$1" && pwd) || exit
 shift
 . "$here/go.sh"
-# Time for memory. One thread for each package, and as many packages at a time as there are cores:
-# the compiler's threads would wait for each other.
+# Time for memory: no garbage is collected before a compiler has 2 GiB. One thread for each package,
+# and as many packages at a time as there are cores: the compiler's threads would wait for each
+# other.
 cores=$(nproc)
-export GOFLAGS="$go_flags -mod=readonly -p=$cores" GOGC=400 GOMAXPROCS=1
+export GOFLAGS="$go_flags -mod=readonly -p=$cores" GOGC=off GOMEMLIMIT=2GiB GOMAXPROCS=1
 
 command -v go >/dev/null || { echo 'there is no Go'; exit 3; }
 
