@@ -272,12 +272,13 @@ check-node: all
 	status=$$?; cat tests/real/test-node.table; exit $$status
 
 # One tarball for all of them; and what is installed by make, which is what the packages must hold.
+# With a log of its own, for quickstart runs it beside another `check` in the same directory.
 check-packages: dist
 	@rm -rf tests/packages/installed
 	+@$(MAKE) $(AM_MAKEFLAGS) -s install DESTDIR=$(abs_builddir)/tests/packages/installed \
 		>/dev/null
 	+@CK_TEST_LIMIT=1800 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(package_scripts)' \
-		check_PROGRAMS= check_LTLIBRARIES=
+		TEST_SUITE_LOG=tests/packages/test-suite.log check_PROGRAMS= check_LTLIBRARIES=
 
 # The tarball, unpacked: all of it is compiled, and what takes seconds is run. It reads what others
 # read. What an optimizer does is no business of it.

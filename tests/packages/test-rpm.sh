@@ -19,7 +19,9 @@ tarball=$(ls "$build"/crikeep-*.tar.gz)
 version=${tarball##*/crikeep-} version=${version%.tar.gz}
 dir=$build/build-rpm
 rm -rf "$dir"
-WITHOUT_CHECK=1 "$src/contrib/package.sh" rpm "$tarball" "$dir" >"$work/log" 2>&1
+# what is looked at here does not depend on the optimizer
+echo "optflags: $(uname -m) -O0 -g" >"$work/.rpmrc"
+HOME=$work WITHOUT_CHECK=1 "$src/contrib/package.sh" rpm "$tarball" "$dir" >"$work/log" 2>&1
 built=$?
 result 'they are built' $built
 [ $built -eq 0 ] || { tail -n 40 "$work/log"; exit 1; }
