@@ -257,8 +257,8 @@ check-valgrind:
 # after another: side by side they would compile the same packages. A test whose tool could not be
 # built says so.
 check-real: all
-	+@$(MAKE) $(AM_MAKEFLAGS) tests/real/merge $(mutated_programs) \
-		$(filter %/test-attacks,$(programs_under_test))
+	+@$(MAKE) $(AM_MAKEFLAGS) $(stage_programs) tests/prog/read-tree tests/real/merge \
+		$(mutated_programs) $(filter %/test-attacks,$(programs_under_test))
 	@for t in $(real_tools) $$(test $$(id -u) -ne 0 || echo $(root_tools)); do \
 		echo "  GO       $$t"; $(srcdir)/tests/real/tools.sh tests/real/tools $$t || :; \
 	done
@@ -267,6 +267,7 @@ check-real: all
 
 # Not part of check-real: a kubelet takes long to build.
 check-node: all
+	+@$(MAKE) $(AM_MAKEFLAGS) $(stage_programs)
 	+@CK_TEST_LIMIT=3600 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(node_scripts)' \
 		check_PROGRAMS= check_LTLIBRARIES=; \
 	status=$$?; cat tests/real/test-node.table; exit $$status

@@ -32,6 +32,9 @@ root_tools = containerd nri-tap
 # A current kubelet, built with Go, and a current containerd: run by `make check-node`.
 node_scripts = tests/real/test-node.sh
 
+# what tests/real/stage.sh starts crikeepd with
+stage_programs = tests/daemon/service-manager
+
 # what tests/real/adjust compares with
 test_programs += tests/real/merge
 tests_real_merge_LDADD = libck.la
