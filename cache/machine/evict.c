@@ -566,8 +566,8 @@ void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const st
 		bool ours = c && ck_machine_hidden(c);
 		for (struct ck_entry *k = c ? NULL : ck_sandbox_containers(m, e->row.result->id);
 		     k && !ours; k = k->link[CK_BY_SANDBOX].next)
-			ours = !k->row.result && !CK_NEVER(!ck_machine_hidden(k)) &&
-			       k->row.key->attempt == o[i].attempt && o[i].container_name &&
+			ours = !k->row.result && k->row.key->attempt == o[i].attempt &&
+			       o[i].container_name &&
 			       !strcmp(k->row.key->container, o[i].container_name);
 		if (o[i].condition == CK_CONDITION_RUNNING || !ours) {
 			ck_in_use(m, e);

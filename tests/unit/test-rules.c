@@ -3052,6 +3052,25 @@ static void k26_the_maker_of_a_lost_creation_waits_for_its_twin(void **state)
 	assert_int_equal(outcome(A), CK_HAND_BACK);
 }
 
+/* a start tells which of the two the caller has, and the other one goes first */
+static void k26_start_of_one_with_a_twin_does_not_deliver_it(void **state)
+{
+	struct request container;
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_handed(B, container_in(A));
+	world_report(w, B, false);
+	container = container_in(A);
+	world_external(w, C, &container, CK_CONDITION_READY, true);
+	list_passes(CK_CONTAINER);
+	assert_int_equal(state_of(C), CK_STATE_EVICTING);
+	world_starting(w, B);
+	assert_int_equal(state_of(B), CK_STATE_KEPT);
+	let_evict();
+	world_starting(w, B);
+	assert_int_equal(state_of(B), CK_STATE_COMMITTED);
+}
+
 /* what an earlier try has left is the runtime's to show, and the kubelet's to remove */
 static void k26_a_dead_one_is_no_candidate(void **state)
 {
@@ -4126,6 +4145,7 @@ int main(void)
 		TEST(k26_one_that_is_found_during_the_hooks_is_waited_for),
 		TEST(k26_one_that_is_found_during_the_question_is_waited_for),
 		TEST(k26_the_maker_of_a_lost_creation_waits_for_its_twin),
+		TEST(k26_start_of_one_with_a_twin_does_not_deliver_it),
 		TEST(k26_a_dead_one_is_no_candidate),
 		TEST(k26_two_sandboxes_of_one_uid_are_counted),
 		TEST(k27_what_has_no_row_is_shown_and_never_served),
