@@ -72,16 +72,6 @@ static void not_described(struct ck_dispatch *dispatch, enum ck_kind kind, int g
 	}
 }
 
-/* It is gone, or cannot be described now, and the host still knows something of it. The end of what
- * has no description is told with that: it has the id that plugins know. */
-static bool is_last(const struct ck_dispatch *dispatch, const struct ck_nri_object *object,
-		    int grpc)
-{
-	return grpc != CK_GRPC_OK && !needs_description(dispatch) &&
-	       !(dispatch->consulted && grpc == CK_GRPC_UNAVAILABLE) &&
-	       !(object && object->described);
-}
-
 static void described(struct ck_nri_job *host_call, int grpc, const void *bytes, size_t len)
 {
 	struct ck_dispatch *dispatch = host_call->owner;
@@ -94,7 +84,9 @@ static void described(struct ck_nri_job *host_call, int grpc, const void *bytes,
 		host_call->kind == dispatch->object->kind
 			? dispatch->object
 			: ck_nri_object_find(nri, host_call->kind, host_call->id);
-	if ((grpc != CK_GRPC_OK && !is_last(dispatch, object, grpc)) || !bytes) {
+	if (object && grpc != CK_GRPC_OK)
+		ck_nri_object_known(nri, object, bytes, len);
+	if (grpc != CK_GRPC_OK || !bytes) {
 		not_described(dispatch, host_call->kind, grpc ? grpc : CK_GRPC_INTERNAL);
 		return;
 	}

@@ -250,7 +250,7 @@ static int split_off_asked(struct ck_nri *nri, struct ck_nri_object *object)
 
 /* ---- descriptions ---------------------------------------------------------------------------- */
 
-int ck_nri_object_described(struct ck_nri *nri, struct ck_nri_object *object, const void *bytes,
+static int take_description(struct ck_nri *nri, struct ck_nri_object *object, const void *bytes,
 			    size_t len, struct ck_error *err)
 {
 	struct ck_wire wire = ck_wire_begin(bytes, len);
@@ -304,7 +304,21 @@ int ck_nri_object_described(struct ck_nri *nri, struct ck_nri_object *object, co
 	}
 	ck_blob_unref(object->description);
 	object->description = blob;
-	object->described = true;
 	object->pid = pid;
 	return 0;
+}
+
+int ck_nri_object_described(struct ck_nri *nri, struct ck_nri_object *object, const void *bytes,
+			    size_t len, struct ck_error *err)
+{
+	int r = take_description(nri, object, bytes, len, err);
+	object->described = object->described || r >= 0;
+	return r;
+}
+
+void ck_nri_object_known(struct ck_nri *nri, struct ck_nri_object *object, const void *bytes,
+			 size_t len)
+{
+	if (bytes && !object->described && !strcmp(object->nri_id, object->id))
+		take_description(nri, object, bytes, len, NULL);
 }

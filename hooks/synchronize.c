@@ -112,6 +112,8 @@ static void described(struct ck_nri_job *host_call, int grpc, const void *bytes,
 		leave_out(plugin, item);
 	} else if (grpc != CK_GRPC_OK ||
 		   ck_nri_object_described(plugin->nri, item->object, bytes, len, &err) < 0) {
+		if (grpc != CK_GRPC_OK)
+			ck_nri_object_known(plugin->nri, item->object, bytes, len);
 		plugin->items_failed++;
 		plugin->items_away += is_away(grpc) || err.code == CK_ENOMEM;
 		ck_nri_log(plugin->nri, CK_LOG_DEBUG, "%.64s cannot be described: %s",
@@ -204,7 +206,8 @@ static void send_next(struct ck_plugin *plugin)
 }
 
 /* One broken object must not keep plugins from connecting (R4), and what is not in the list counts
- * as gone. So it is listed as it was described last; at first that is by its id and its names. */
+ * as gone. So it is listed as it was described last; at first that is by its id and its names, or by
+ * what the host knows of it. */
 static void list_failed(struct ck_plugin *plugin)
 {
 	for (size_t i = 0; i < plugin->items_n; i++) {

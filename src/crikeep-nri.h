@@ -131,8 +131,8 @@ struct ck_nri_host {
  * for a description that is needed: for 30 s, or, while @grpc is 14 (UNAVAILABLE: the runtime
  * answers nobody), without end
  * @bytes: describe: the PodSandbox or Container; copied. With another @grpc than 0, what the host
- * still knows of it, its id at least; an end is told with that where there is no description. NULL:
- * nothing   Since: 0.1
+ * still knows of it, at least its id as plugins know it; until there is a description, what needs
+ * none is told with that. NULL: nothing   Since: 0.1
  */
 void ck_nri_job_done(struct ck_nri_job *job, int grpc, const void *bytes, size_t len);
 

@@ -289,9 +289,9 @@ void ck_consults_end(struct ck_daemon *daemon);
 /* ck_consulted_drop - the creation has ended, so this request is not sent again */
 void ck_consulted_drop(struct ck_daemon *daemon, uint64_t number);
 void ck_consulted_forget(struct ck_daemon *daemon); /* at the end */
-/* ck_consulted_last - what plugins are to be told of the end of a container of an earlier life that
- * cannot be described: its id as they know it, its sandbox, its name. false: it has no id of its
- * own, or there is no memory */
+/* ck_consulted_last - what plugins are to be told of a container of an earlier life that cannot be
+ * described: its id as they know it, if they were asked about it; its sandbox, its name. false: it
+ * has no id of its own, or there is no memory */
 bool ck_consulted_last(struct ck_daemon *daemon, const char *id, struct ck_bytes *ret_container);
 
 /* ---- call-start.c ---------------------------------------------------------------------------- */

@@ -35,7 +35,7 @@ struct job {
 	enum ck_kind kind;
 	bool describes;
 	const char *id; /* lives as long as the job */
-	struct ck_bytes described; /* a container that lacks its sandbox */
+	struct ck_bytes described; /* as it is known so far */
 	struct ck_unary_call *rpc;
 };
 

@@ -520,7 +520,7 @@ static void debts_are_paid_to_all_of_a_name(void **state)
 	nw_free(w);
 }
 
-static int last_code; /* with which describe_last() ends a container */
+static int last_code; /* with which describe_last() ends a container; 0: it can be described */
 
 /* a container that cannot be described, of which its host still knows what plugins call it */
 static void describe_last(struct ck_nri_job *job, enum ck_kind kind, const char *id, void *userdata)
@@ -529,7 +529,7 @@ static void describe_last(struct ck_nri_job *job, enum ck_kind kind, const char 
 	struct plugin_buffer last = { .p = NULL };
 	o.told.kind = CK_CONTAINER;
 	nw_message(&o, &last);
-	if (kind == CK_CONTAINER)
+	if (kind == CK_CONTAINER && last_code)
 		ck_nri_job_done(job, last_code, last.p, last.len);
 	else
 		host.describe(job, kind, id, userdata);
@@ -581,6 +581,58 @@ static void while_the_runtime_is_away_an_end_is_told_as_the_host_says(void **sta
 	(void)state;
 	nw_free(end_one_not_described(14 /* UNAVAILABLE */));
 	nw_free(end_one_not_described(2 /* UNKNOWN */));
+}
+
+static void what_a_host_knows_takes_the_place_of_a_key_alone(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	nw_ready(w, "10-net");
+	nw_pod(w, "s1");
+	nw_container(w, "c1", "s1");
+	assert_int_equal(nw_choose(w, "c1", NULL, 0), 0);
+	struct ck_nri_object *object = ck_nri_object_find(w->nri, CK_CONTAINER, "c1");
+	const struct ck_blob *key = object->description;
+	ck_nri_object_known(w->nri, object, NULL, 0);
+	assert_ptr_equal(object->description, key);
+	ck_nri_object_known(w->nri, object, "\x0a\x04ours", 6);
+	assert_string_equal(object->nri_id, "ours");
+	assert_false(object->described);
+	/* as one has it that plugins were asked about, with all that its request tells */
+	const struct ck_blob *fuller = object->description;
+	ck_nri_object_known(w->nri, object, "\x0a\x05other", 7);
+	assert_ptr_equal(object->description, fuller);
+	assert_string_equal(object->nri_id, "ours");
+	nw_free(w);
+}
+
+/* It is asked for again as long as one that the host knows nothing of. */
+static void the_list_and_the_end_name_it_in_the_same_way(void **state)
+{
+	(void)state;
+	for (int described = 0; described < 2; described++) {
+		struct nw *w = nw_new();
+		host.describe = w->host.describe;
+		w->host.describe = describe_last;
+		last_code = 0;
+		assert_int_equal(nw_open(w), 0);
+		nw_start(w);
+		nw_run(w, "s1");
+		nw_create(w, "c1", "s1");
+		last_code = 2 /* UNKNOWN */;
+		struct plugin *p = nw_join(w, "10-net");
+		nw_advance(w, 5 * S);
+		if (described)
+			last_code = 0;
+		nw_advance(w, 60 * S);
+		nw_send(w, CK_NRI_STOP_CONTAINER, "c1", NULL);
+		nw_settle(w);
+		assert_string_equal(plugin_story(p),
+				    described ? "Synchronize(s1 c1) StopContainer(c1)"
+					      : "Synchronize(s1 an-id-of-ours) "
+						"StopContainer(an-id-of-ours)");
+		nw_free(w);
+	}
 }
 
 /* ---- what plugins want changed --------------------------------------------------------------- */
@@ -640,6 +692,8 @@ int main(void)
 		cmocka_unit_test(debts_are_paid_to_all_of_a_name),
 		cmocka_unit_test(the_end_of_what_is_gone_is_told_as_the_host_says),
 		cmocka_unit_test(while_the_runtime_is_away_an_end_is_told_as_the_host_says),
+		cmocka_unit_test(what_a_host_knows_takes_the_place_of_a_key_alone),
+		cmocka_unit_test(the_list_and_the_end_name_it_in_the_same_way),
 		cmocka_unit_test(an_update_of_what_has_just_gone_is_no_failure),
 		cmocka_unit_test(without_any_memory_it_waits),
 	};
