@@ -19,11 +19,13 @@ here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1" && out=$(cd "$1" && pwd) || exit
 shift
 . "$here/go.sh"
-# Time for memory: no garbage is collected before a compiler has 2 GiB. One thread for each package,
-# and as many packages at a time as there are cores: the compiler's threads would wait for each
-# other.
+# Time for memory: a compiler collects no garbage before it has its share of half of what is free,
+# or 2 GiB. One thread for each package, and as many packages at a time as there are cores: the
+# compiler's threads would wait for each other.
 cores=$(nproc)
-export GOFLAGS="$go_flags -mod=readonly -p=$cores" GOGC=off GOMEMLIMIT=2GiB GOMAXPROCS=1
+mib=$(awk -v cores="$cores" '/^MemAvailable:/ { n = int($2 / 2048 / cores) }
+	END { print n < 2048 ? n : 2048 }' /proc/meminfo)
+export GOFLAGS="$go_flags -mod=readonly -p=$cores" GOGC=off GOMEMLIMIT=${mib}MiB GOMAXPROCS=1
 
 command -v go >/dev/null || { echo 'there is no Go'; exit 3; }
 
