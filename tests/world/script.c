@@ -422,8 +422,8 @@ static void look(void *userdata)
 {
 	char why[256];
 	(void)userdata;
-	if (!kubelet_content(why, sizeof(why)))
-		script.content = 0;
+	if (w.straight || !kubelet_content(why, sizeof(why)))
+		script.content = 0; /* crikeepd gives nothing up while it is away */
 	else if (!script.content)
 		script.content = kernel.now;
 	else if (kernel.now > script.content + CREATE_DEADLINE + w.ttl + SETTLED)
@@ -444,7 +444,7 @@ static void calm(void *userdata)
 	disk_returns(NULL);
 	memory_returns(NULL);
 	script.limit = kernel.now + 3600 * S;
-	/* who is down or frozen returns by itself, in 40 s at most */
+	/* who is down or frozen returns by itself, in two minutes at most */
 	look(NULL);
 }
 
