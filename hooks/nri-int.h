@@ -134,8 +134,8 @@ void ck_nri_object_forget(struct ck_nri *nri, struct ck_nri_object *object);
  * it. -CK_ENOMEM, -CK_EMALFORMED */
 int ck_nri_object_described(struct ck_nri *nri, struct ck_nri_object *object, const void *bytes,
 			    size_t len, struct ck_error *err);
-/* ck_nri_object_known - what the host knows of an object that it cannot describe. It takes the place
- * of the key alone, and the host is asked again as before. @bytes: NULL: nothing */
+/* ck_nri_object_known - what the host knows of an object that it cannot describe. It takes the
+ * place of the key alone, and the host is asked again as before. @bytes: NULL: nothing */
 void ck_nri_object_known(struct ck_nri *nri, struct ck_nri_object *object, const void *bytes,
 			 size_t len);
 /* is @container one of @pod? Either may be NULL */

@@ -206,8 +206,8 @@ static void send_next(struct ck_plugin *plugin)
 }
 
 /* One broken object must not keep plugins from connecting (R4), and what is not in the list counts
- * as gone. So it is listed as it was described last; at first that is by its id and its names, or by
- * what the host knows of it. */
+ * as gone. So it is listed as it was described last; at first that is by its id and its names, or
+ * by what the host knows of it. */
 static void list_failed(struct ck_plugin *plugin)
 {
 	for (size_t i = 0; i < plugin->items_n; i++) {

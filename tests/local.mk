@@ -184,9 +184,9 @@ check-local: check-TESTS
 
 if !CMOCKA
 # while the Makefile is read, so that nothing is compiled first
-cmocka_goals = bench check check-am check-one check-packages check-programs check-quick \
-	check-deploy check-node check-real check-seeds check-system check-valgrind check-vm check-world \
-	coverage distcheck
+cmocka_goals = bench check check-am check-deploy check-node check-one check-packages \
+	check-programs check-quick check-real check-seeds check-system check-valgrind check-vm \
+	check-world coverage distcheck
 cmocka := $(if $(filter $(cmocka_goals),\
 	$(MAKECMDGOALS)),$(error make $(MAKECMDGOALS) needs cmocka. Install it \
 	(Debian: libcmocka-dev) and run configure again))
