@@ -114,14 +114,22 @@ static void describe_but_one(struct ck_nri_job *job, enum ck_kind kind, const ch
 		host.describe(job, kind, id, userdata);
 }
 
-static struct nw *with_odd_host(const char *broken, int grpc)
+/* @describe: in place of the world's, which is host.describe */
+static struct nw *started_with(void (*describe)(struct ck_nri_job *job, enum ck_kind kind,
+						const char *id, void *userdata))
 {
 	struct nw *w = nw_new();
 	host.describe = w->host.describe;
-	host.broken = NULL;
-	w->host.describe = describe_but_one;
+	w->host.describe = describe;
 	assert_int_equal(nw_open(w), 0);
 	nw_start(w);
+	return w;
+}
+
+static struct nw *with_odd_host(const char *broken, int grpc)
+{
+	host.broken = NULL;
+	struct nw *w = started_with(describe_but_one);
 	nw_run(w, "s1");
 	nw_create(w, "c1", "s1");
 	nw_run(w, "s2");
@@ -520,17 +528,16 @@ static void debts_are_paid_to_all_of_a_name(void **state)
 	nw_free(w);
 }
 
-static int last_code; /* with which describe_last() ends a container; 0: it can be described */
-
-/* a container that cannot be described, of which its host still knows what plugins call it */
+/* a container that cannot be described while host.grpc is not 0, and of which its host still knows
+ * what plugins call it */
 static void describe_last(struct ck_nri_job *job, enum ck_kind kind, const char *id, void *userdata)
 {
 	struct nw_object o = { .id = "an-id-of-ours", .pod = "s1", .name = "main" };
 	struct plugin_buffer last = { .p = NULL };
 	o.told.kind = CK_CONTAINER;
 	nw_message(&o, &last);
-	if (kind == CK_CONTAINER && last_code)
-		ck_nri_job_done(job, last_code, last.p, last.len);
+	if (kind == CK_CONTAINER && host.grpc)
+		ck_nri_job_done(job, host.grpc, last.p, last.len);
 	else
 		host.describe(job, kind, id, userdata);
 	plugin_bytes_free(&last);
@@ -539,12 +546,8 @@ static void describe_last(struct ck_nri_job *job, enum ck_kind kind, const char 
 /* a container of an earlier life ends, and a plugin is told with the id that its host gives */
 static struct nw *end_one_not_described(int code)
 {
-	struct nw *w = nw_new();
-	last_code = code;
-	host.describe = w->host.describe;
-	w->host.describe = describe_last;
-	assert_int_equal(nw_open(w), 0);
-	nw_start(w);
+	struct nw *w = started_with(describe_last);
+	host.grpc = code;
 	struct plugin *p = nw_ready(w, "10-net");
 	nw_pod(w, "s1");
 	struct nw_object *o = nw_container(w, "c1", "s1");
@@ -611,19 +614,15 @@ static void the_list_and_the_end_name_it_in_the_same_way(void **state)
 {
 	(void)state;
 	for (int described = 0; described < 2; described++) {
-		struct nw *w = nw_new();
-		host.describe = w->host.describe;
-		w->host.describe = describe_last;
-		last_code = 0;
-		assert_int_equal(nw_open(w), 0);
-		nw_start(w);
+		host.grpc = 0;
+		struct nw *w = started_with(describe_last);
 		nw_run(w, "s1");
 		nw_create(w, "c1", "s1");
-		last_code = 2 /* UNKNOWN */;
+		host.grpc = 2 /* UNKNOWN */;
 		struct plugin *p = nw_join(w, "10-net");
 		nw_advance(w, 5 * S);
 		if (described)
-			last_code = 0;
+			host.grpc = 0;
 		nw_advance(w, 60 * S);
 		nw_send(w, CK_NRI_STOP_CONTAINER, "c1", NULL);
 		nw_settle(w);
