@@ -191,15 +191,17 @@ stop daemon
 
 # ---- something else at the socket's path -------------------------------------------------------
 
-# relay WHAT: a socket there that does WHAT
+# serve_instead WHAT: a socket there that does WHAT. It gets its name when it listens: before that, a
+# connection to it is refused
 serve_instead() {
 	stop relay
 	rm -f "$work/metrics.sock"
 	python3 - "$work/metrics.sock" "$1" <<-'END' &
-		import socket, sys, time
+		import os, socket, sys
 		listener = socket.socket(socket.AF_UNIX)
-		listener.bind(sys.argv[1])
+		listener.bind(sys.argv[1] + ".new")
 		listener.listen(5)
+		os.rename(sys.argv[1] + ".new", sys.argv[1])
 		kept = []
 		while True:
 		    peer = listener.accept()[0]
@@ -218,7 +220,10 @@ serve_instead() {
 	relay=$!
 	until_true test -S "$work/metrics.sock"
 }
-says() { is 503 /metrics && grep -q "$1" "$work/body"; }
+says() {
+	is 503 /metrics || return 1
+	grep -q "$1" "$work/body" || { cat "$work/body"; return 1; }
+}
 if command -v python3 >/dev/null; then
 	serve_instead cut
 	check 'a text that was cut is not passed on' says 'not whole'

@@ -196,13 +196,14 @@ sed -i 's/ pid=[0-9]* plugins/ pid=1 plugins/' "$dir/plugins"
 check 'what an earlier owner wrote says nothing' whats 0
 end owner
 
-# tells TEXT: somebody tells these metrics, once
+# tells TEXT: somebody tells these metrics, once. The socket gets its name when it listens
 tells() {
 	rm -f "$work/metrics.sock"
-	python3 -c 'import socket, sys
+	python3 -c 'import os, socket, sys
 listener = socket.socket(socket.AF_UNIX)
-listener.bind(sys.argv[1])
+listener.bind(sys.argv[1] + ".new")
 listener.listen(1)
+os.rename(sys.argv[1] + ".new", sys.argv[1])
 listener.accept()[0].sendall(sys.argv[2].encode())' "$work/metrics.sock" "$1" &
 	wait_for 100 test -S "$work/metrics.sock"
 }
