@@ -113,9 +113,10 @@ struct ck_turn {
 };
 
 struct ck_log_line {
+	struct ck_log_line *prev, *next;
 	enum ck_log_level level;
-	char text[CK_ERROR_TEXT];
-	char members[CK_LOG_MEMBERS]; /* what it is about; "" without ck_cache_logger */
+	const char *members; /* what it is about; "" without ck_cache_logger */
+	char text[];
 };
 #define CK_LOG_LINES 64 /* that wait for the event loop; further ones are only counted */
 
@@ -187,7 +188,8 @@ void ck_told_fill(struct ck_told *told, const struct ck_entry *e);
 void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *fmt, ...)
 	CK_PRINTF(3, 4);
 void ck_cache_log_event(struct ck_cache *cache, const struct ck_history_event *event);
-void ck_cache_log_write(struct ck_cache *cache, const struct ck_log_line *line);
+/* ck_cache_log_write - what waits; the lock is not held */
+void ck_cache_log_write(struct ck_cache *cache);
 /* for crikeepd, which sets it before it opens the cache: called instead of host.log */
 struct ck_cache_logger {
 	void (*members)(const struct ck_log_about *about, char buf[CK_LOG_MEMBERS]);

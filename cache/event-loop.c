@@ -142,31 +142,6 @@ static int run_callbacks(struct ck_cache *cache)
 	return n;
 }
 
-static void write_log(struct ck_cache *cache)
-{
-	struct ck_log_line lines[8];
-	unsigned n, lost;
-	if (!cache->host.log)
-		return;
-	do {
-		pthread_mutex_lock(&cache->lock);
-		n = cache->log_n < CK_COUNT(lines) ? cache->log_n : (unsigned)CK_COUNT(lines);
-		memcpy(lines, cache->log, n * sizeof(*lines));
-		memmove(cache->log, cache->log + n, (cache->log_n - n) * sizeof(*lines));
-		cache->log_n -= n;
-		lost = cache->log_lost;
-		cache->log_lost = 0;
-		pthread_mutex_unlock(&cache->lock);
-		for (unsigned i = 0; i < n; i++)
-			ck_cache_log_write(cache, &lines[i]);
-		if (lost) {
-			char text[64];
-			snprintf(text, sizeof(text), "%u lines of this log were dropped", lost);
-			cache->host.log(CK_LOG_WARNING, text, cache->host.userdata);
-		}
-	} while (n);
-}
-
 static void rearm(struct ck_cache *cache)
 {
 	if (cache->clock) { /* the host goes by ck_cache_timeout() */
@@ -229,7 +204,7 @@ int ck_event_loop_process(struct ck_cache *cache)
 			done += due;
 		}
 		int n = run_jobs(cache) + run_callbacks(cache);
-		write_log(cache);
+		ck_cache_log_write(cache);
 		done += n;
 		now = ck_cache_now(cache);
 		pthread_mutex_lock(&cache->lock);

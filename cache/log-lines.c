@@ -7,10 +7,12 @@
  */
 #include <stdarg.h>
 #include <stdio.h>
+#include <utlist.h>
 
 #include "cache/cache.h"
 #include "src/base/duration.h"
 #include "src/base/log.h"
+#include "src/base/mem.h"
 
 const struct ck_cache_logger *ck_cache_logger;
 
@@ -19,19 +21,34 @@ static bool is_wanted(const struct ck_cache *cache, enum ck_log_level level)
 	return cache->host.log && level <= __atomic_load_n(&cache->log_level, __ATOMIC_RELAXED);
 }
 
+static struct ck_log_line *make_line(enum ck_log_level level, const char *members, const char *text)
+{
+	size_t text_size = strlen(text) + 1, members_size = strlen(members) + 1;
+	struct ck_log_line *line = ck_alloc(sizeof(*line) + text_size + members_size);
+	if (!line)
+		return NULL;
+	line->level = level;
+	memcpy(line->text, text, text_size);
+	line->members = memcpy(line->text + text_size, members, members_size);
+	return line;
+}
+
 static void CK_PRINTF(4, 0) add_line(struct ck_cache *cache, enum ck_log_level level,
 				     const char *members, const char *fmt, va_list ap)
 {
+	char text[CK_ERROR_TEXT];
+	struct ck_log_line *line = NULL;
+	vsnprintf(text, sizeof(text), fmt, ap);
 	pthread_mutex_lock(&cache->lock);
 	/* lines for debugging leave room for those that matter */
-	if (cache->log_n >= (level == CK_LOG_DEBUG ? CK_LOG_LINES / 2 : CK_LOG_LINES)) {
-		cache->log_lost += level != CK_LOG_DEBUG; /* nobody need know of those */
-	} else {
-		struct ck_log_line *line = &cache->log[cache->log_n++];
-		line->level = level;
-		vsnprintf(line->text, sizeof(line->text), fmt, ap);
-		snprintf(line->members, sizeof(line->members), "%s", members);
+	if (cache->log_n < (level == CK_LOG_DEBUG ? CK_LOG_LINES / 2 : CK_LOG_LINES))
+		line = make_line(level, members, text);
+	if (line) {
+		DL_APPEND(cache->log, line);
+		cache->log_n++;
 		cache->pending = true;
+	} else {
+		cache->log_lost += level != CK_LOG_DEBUG; /* nobody need know of those */
 	}
 	pthread_mutex_unlock(&cache->lock);
 }
@@ -46,12 +63,31 @@ void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *f
 	va_end(ap);
 }
 
-void ck_cache_log_write(struct ck_cache *cache, const struct ck_log_line *line)
+static void write_line(struct ck_cache *cache, const struct ck_log_line *line)
 {
 	if (ck_cache_logger)
 		ck_cache_logger->write(line->level, line->members, line->text);
 	else
 		cache->host.log(line->level, line->text, cache->host.userdata);
+}
+
+void ck_cache_log_write(struct ck_cache *cache)
+{
+	struct ck_log_line *line, *next;
+	pthread_mutex_lock(&cache->lock);
+	struct ck_log_line *lines = CK_TAKE(cache->log);
+	unsigned lost = cache->log_lost;
+	cache->log_n = cache->log_lost = 0;
+	pthread_mutex_unlock(&cache->lock);
+	DL_FOREACH_SAFE (lines, line, next) {
+		write_line(cache, line);
+		free(line);
+	}
+	if (lost) {
+		char text[64];
+		snprintf(text, sizeof(text), "%u lines of this log were dropped", lost);
+		cache->host.log(CK_LOG_WARNING, text, cache->host.userdata);
+	}
 }
 
 /* was it too late for its first caller, or asked for again? */

@@ -151,8 +151,7 @@ static int set_up(struct ck_cache *cache, const struct ck_options *options, cons
 	if (sodium_init() < 0)
 		return ck_fail(err, CK_EIO, "libsodium finds no source of randomness");
 	randombytes_buf(&cache->random, sizeof(cache->random));
-	cache->log = ck_alloc(CK_LOG_LINES * sizeof(*cache->log));
-	if (!cache->log || copy_patterns(cache, options->ignore_annotations) < 0)
+	if (copy_patterns(cache, options->ignore_annotations) < 0)
 		return ck_nomem(err);
 	int r = boot_id(cache->boot, err);
 	if (r >= 0)
@@ -255,10 +254,7 @@ int ck_cache_close_impl(struct ck_cache *cache, struct ck_error *err)
 	while (cache->callbacks)
 		ck_turn_unqueue_callback(cache->callbacks);
 	pthread_mutex_unlock(&cache->lock);
-	if (cache->host.log) /* the event loop is gone */
-		for (unsigned i = 0; i < cache->log_n; i++)
-			ck_cache_log_write(cache, &cache->log[i]);
-	cache->log_n = 0;
+	ck_cache_log_write(cache); /* the event loop is gone */
 	ck_machine_free(cache->machine);
 	cache->machine = NULL;
 	ck_store_close(cache->store);

@@ -33,6 +33,7 @@ struct ck_cache *ck_cache_ref(struct ck_cache *cache)
 
 void ck_cache_unref(struct ck_cache *cache)
 {
+	struct ck_log_line *line, *next;
 	if (!cache || __atomic_sub_fetch(&cache->refs, 1, __ATOMIC_ACQ_REL))
 		return;
 	ck_hidden_set_unref(cache->hidden);
@@ -41,7 +42,8 @@ void ck_cache_unref(struct ck_cache *cache)
 	for (char **p = cache->patterns; p && *p; p++)
 		free(*p);
 	free(cache->patterns);
-	free(cache->log);
+	DL_FOREACH_SAFE (cache->log, line, next)
+		free(line);
 	ck_host_process_fini(&cache->home);
 	pthread_cond_destroy(&cache->changed);
 	pthread_mutex_destroy(&cache->lock);
