@@ -191,8 +191,8 @@ stop daemon
 
 # ---- something else at the socket's path -------------------------------------------------------
 
-# serve_instead WHAT: a socket there that does WHAT. It gets its name when it listens: before that, a
-# connection to it is refused
+# serve_instead WHAT: a socket there that does WHAT. It gets its name when it listens: before that,
+# a connection to it is refused
 serve_instead() {
 	stop relay
 	rm -f "$work/metrics.sock"

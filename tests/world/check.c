@@ -6,7 +6,7 @@
  *	the kubelet gets what it asked for, alive
  *	what it got or was shown is in every list, until it ends it
  *	no container is shown that it was never given
- *	what it uses is not stopped or removed
+ *	what it uses is not stopped or removed, and a container that ran is removed by it alone
  *	what was made is not thrown away while the kubelet asks for it, within the ttl
  *	a call that names what the kubelet has is not answered NOT_FOUND
  *	no two attempts of one container run at a time
@@ -29,6 +29,7 @@ struct thing { /* that the runtime has made */
 	char alias[80]; /* a container: what plugins know it by, if they were asked before; or "" */
 	bool dead, gone;
 	bool ends;     /* the kubelet has asked for its end, or the world has */
+	bool removing; /* the kubelet has asked for its removal */
 	bool has;      /* the kubelet has it */
 	bool runs;     /* a container, as the kubelet knows */
 	/* its creation was lost and went on for longer than lost_grace (K8), or was no business of
@@ -52,6 +53,7 @@ struct key { /* that the kubelet has asked for */
 	char name[192]; /* with the id of a container's sandbox */
 	char slot[96];
 	uint64_t asked, before; /* the last time, and the time before */
+	unsigned lost;          /* w.lost the first time */
 	bool straight, slept;   /* the last time */
 };
 
@@ -192,6 +194,7 @@ void check_asked(const char *slot, const char *name, const char *sandbox_id)
 		key = calloc(1, sizeof(*key));
 		snprintf(key->name, sizeof(key->name), "%s", text);
 		snprintf(key->slot, sizeof(key->slot), "%s", slot);
+		key->lost = w.lost;
 		HASH_ADD(by_name, keys, name, strlen(key->name), key);
 	}
 	expires(key);
@@ -348,14 +351,27 @@ static void starts(struct thing *t)
 	t->started = true;
 	for (struct thing *o = things; o; o = o->by_id.next)
 		if (o != t && o->started && !o->dead && have_one_slot(o, t) && !o->late &&
-		    !t->late && !o->ends && o->lost == w.lost && !may_run_twice(t) &&
+		    !t->late && !o->ends && (o->has || o->lost == w.lost) && !may_run_twice(t) &&
 		    !goes_by_another(t))
 			world_wrong("%s starts while %s runs", t->name, o->name);
 }
 
+/* A container was never in use, or the kubelet has asked for its removal, or for that of its
+ * sandbox. What was made straight at the runtime, and is found dead, may pass for a creation that
+ * died (K8). */
+static bool may_go(const struct thing *t)
+{
+	const struct thing *in = thing_of(t->sandbox_id);
+	return t->kind == CK_SANDBOX || !t->used || t->removing || (in && in->removing) ||
+	       (t->straight && t->dead);
+}
+
 static void ended(struct thing *t, const char *verb)
 {
-	if (in_use(t) && !may_be_unwritten(t))
+	if (!strcmp(verb, "remove") && !may_go(t) && !(t->dead && w.cuts) &&
+	    !was_lost(&t->unwritten))
+		world_wrong("%s was used, and the kubelet did not remove it", t->name);
+	else if (in_use(t) && !may_be_unwritten(t))
 		world_wrong("%s is used, and there was a %s of it", t->name, verb);
 	else if (still_asked(t) && !t->late && !w.straight && !w.untold && !was_lost(&t->unwritten))
 		world_wrong("%s was made and is asked for, and there was a %s of it", t->name,
@@ -432,8 +448,12 @@ bool check_may_lack(const char *id)
 void check_alias(const char *name, const char *alias)
 {
 	struct begun *b = begun_of(name);
+	const struct key *key = last_key(name);
 	snprintf(b->alias, sizeof(b->alias), "%s", alias);
 	trace("plugins know %s as %.8s", name, alias);
+	/* a request that may have been lost is sent again as it was */
+	if (w.asks_before && !*alias && key && !key->straight && key->lost == w.lost)
+		plugins_not_asked(name, key->asked);
 }
 
 const char *check_plugin_id(const char *id)
@@ -472,6 +492,17 @@ bool check_may_be_untold(const char *id, uint64_t since)
 	return t && (t->straight || t->unwritten || found);
 }
 
+bool check_must_be_in_list(const char *id, uint64_t since)
+{
+	struct thing *t = thing_of(id), *in = t ? thing_of(t->sandbox_id) : NULL;
+	if (!t || !t->used || t->used >= since || t->removing || (in && in->removing))
+		return false;
+	/* what a power cut ended is given up if it is not known that somebody had it */
+	if (t->dead && w.cuts)
+		return false;
+	return !check_may_be_untold(id, since) && !was_lost(&t->unwritten);
+}
+
 void check_breaks(const char *id)
 {
 	struct thing *t = thing_of(id);
@@ -493,9 +524,12 @@ void check_slept(const char *name)
 		t->slept = t->slept || !strcmp(t->name, name);
 }
 
-void check_ends(const char *id)
+void check_ends(const char *id, bool removes)
 {
+	struct thing *t = thing_of(id);
 	check_breaks(id);
+	if (t)
+		t->removing = t->removing || removes;
 }
 
 void check_given(const char *id, const char *name)

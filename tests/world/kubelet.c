@@ -266,7 +266,7 @@ static void call(struct pod *pod, enum step step, const char *id)
 	} else if (step == RUN || step == CREATE) {
 		check_asked(slot, name, step == RUN ? "" : pod->sandbox);
 	} else if (step > START) {
-		check_ends(id);
+		check_ends(id, step == REMOVE_CONTAINER || step == REMOVE);
 	}
 }
 

@@ -28,42 +28,32 @@ tests_world_test_world_LDFLAGS = $(world_test_flags)
 
 # Old faults, put back in (faults.tsv), in the way of tests/mutants: run by `make check-world`.
 faults_mutated = \
-	cache/machine/commit.c \
 	cache/machine/creation.c \
-	cache/machine/entry-changes.c \
-	cache/machine/evict.c \
 	cache/machine/lists.c \
-	cache/machine/lost.c \
 	cache/machine/machine.c \
 	cache/machine/place.c \
-	cache/machine/removal.c \
+	cache/machine/restart.c \
 	cache/machine/settle.c \
+	cache/machine/start.c \
 	cache/machine/stopping.c \
-	cache/machine/turn-events.c \
-	cache/machine/turn.c \
-	hooks/deliver.c \
-	hooks/plugin-queue.c \
+	hooks/describe-event.c \
+	hooks/nri-objects.c \
 	hooks/recipients.c \
-	src/daemon/nri-before-create.c \
+	hooks/synchronize.c \
 	src/rpc/upstream.c
 faults_mutants = \
-	tests/world/faults/cache/machine/commit.c \
 	tests/world/faults/cache/machine/creation.c \
-	tests/world/faults/cache/machine/entry-changes.c \
-	tests/world/faults/cache/machine/evict.c \
 	tests/world/faults/cache/machine/lists.c \
-	tests/world/faults/cache/machine/lost.c \
 	tests/world/faults/cache/machine/machine.c \
 	tests/world/faults/cache/machine/place.c \
-	tests/world/faults/cache/machine/removal.c \
+	tests/world/faults/cache/machine/restart.c \
 	tests/world/faults/cache/machine/settle.c \
+	tests/world/faults/cache/machine/start.c \
 	tests/world/faults/cache/machine/stopping.c \
-	tests/world/faults/cache/machine/turn-events.c \
-	tests/world/faults/cache/machine/turn.c \
-	tests/world/faults/hooks/deliver.c \
-	tests/world/faults/hooks/plugin-queue.c \
+	tests/world/faults/hooks/describe-event.c \
+	tests/world/faults/hooks/nri-objects.c \
 	tests/world/faults/hooks/recipients.c \
-	tests/world/faults/src/daemon/nri-before-create.c \
+	tests/world/faults/hooks/synchronize.c \
 	tests/world/faults/src/rpc/upstream.c \
 	tests/world/faults/list.c
 

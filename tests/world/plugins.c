@@ -4,9 +4,13 @@
  * freeze, leave and come back. For each connection of each plugin must hold (crikeep-nri(7)):
  *
  *	an object comes in the first list or by its creation, never both and never twice
+ *	a container comes when its pod is known
  *	nothing is told of what the connection does not know; only the end of what an earlier
  *	connection of the same name knew, or was about to be told when crikeepd ended (H3)
- *	an end comes once, Stop before Remove, and nothing after Remove
+ *	an end comes once, Stop before Remove, and nothing after Remove; a pod is removed after its
+ *	containers
+ *	what was in use when it connected, and is not being removed, is in its list
+ *	if plugins are asked before, nothing is created that one with a list was not asked about
  *	in the end a connection knows everything there is; of all else that it was told of the
  *	beginning, it was told the end
  *
@@ -18,12 +22,13 @@
 #include "src/base/error.h"
 #include "src/base/hash.h"
 #include "src/base/mem.h"
+#include "src/base/wire.h"
 #include "tests/flow/nri-peer.h"
 #include "tests/world/world.h"
 
 struct known {
 	UT_hash_handle by_id;
-	char id[80];
+	char id[80], pod[80]; /* pod: of a container */
 	enum ck_kind kind;
 	bool here; /* this connection knows it */
 	bool stopped, removed;
@@ -66,18 +71,24 @@ static struct known *known_of(struct guest *g, const char *id)
 	return k;
 }
 
-static void begins(struct guest *g, enum ck_kind kind, const char *id, const char *how)
+static void begins(struct guest *g, enum ck_kind kind, const char *id, const char *pod,
+		   const char *how)
 {
 	struct known *k = known_of(g, id);
+	const struct known *in = kind == CK_CONTAINER ? known_of(g, pod) : NULL;
 	trace("plugin %s is told of %.8s: %s", g->name, id, how);
 	if (k && k->here)
 		world_wrong("plugin %s is told twice of %.8s: %s", g->name, id, how);
+	if (kind == CK_CONTAINER && *pod && !(in && in->here && !in->removed) &&
+	    !check_may_be_untold(pod, g->dialed))
+		world_wrong("plugin %s is told of %.8s, and not of its pod: %s", g->name, id, how);
 	if (!k) {
 		k = calloc(1, sizeof(*k));
 		snprintf(k->id, sizeof(k->id), "%s", id);
 		HASH_ADD(by_id, g->known, id, strlen(k->id), k);
 	}
 	k->kind = kind;
+	snprintf(k->pod, sizeof(k->pod), "%s", kind == CK_CONTAINER ? pod : "");
 	k->here = true;
 	k->stopped = k->removed = false;
 }
@@ -97,6 +108,15 @@ static bool may_end(const struct guest *g, const struct known *k, const char *id
 	       (w.asks_before && check_is_nobodys(id));
 }
 
+/* RemovePodSandbox comes after its containers are removed (R26) */
+static void pod_is_removed(const struct guest *g, const char *pod)
+{
+	for (const struct known *k = g->known; k; k = k->by_id.next)
+		if (k->here && !k->removed && !strcmp(k->pod, pod))
+			world_wrong("plugin %s is told that pod %.8s ends before %.8s", g->name,
+				    pod, k->id);
+}
+
 static void goes_on(struct guest *g, int call, const char *id)
 {
 	struct known *k = known_of(g, id);
@@ -110,6 +130,8 @@ static void goes_on(struct guest *g, int call, const char *id)
 		world_wrong("plugin %s is told twice that %.8s stops", g->name, id);
 	else
 		trace("plugin %s is told %d of %.8s", g->name, call, id);
+	if (call == CK_NRI_REMOVE_POD_SANDBOX)
+		pod_is_removed(g, id);
 	if (!k)
 		return;
 	k->stopped = k->stopped || is_end(call);
@@ -119,22 +141,49 @@ static void goes_on(struct guest *g, int call, const char *id)
 static void hears(struct guest *g, const struct plugin_heard *heard)
 {
 	if (heard->call == CK_NRI_RUN_POD_SANDBOX)
-		begins(g, CK_SANDBOX, heard->pod, "it runs");
+		begins(g, CK_SANDBOX, heard->pod, "", "it runs");
 	else if (heard->call == CK_NRI_CREATE_CONTAINER && *heard->container)
-		begins(g, CK_CONTAINER, heard->container, "it is created");
+		begins(g, CK_CONTAINER, heard->container, heard->pod, "it is created");
 	else if (heard->call < PLUGIN_CONFIGURE &&
 		 heard->call != CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT)
 		goes_on(g, heard->call, *heard->container ? heard->container : heard->pod);
+}
+
+static void read_pod(const struct plugin_item *container, char to[80])
+{
+	struct ck_wire wire = ck_wire_begin(container->payload, container->len);
+	struct ck_wire_field field;
+	while (ck_wire_next(&wire, &field, NULL) == 1)
+		if (field.number == 2)
+			snprintf(to, 80, "%.*s", (int)field.len, (const char *)field.data);
+}
+
+static struct guest *asked;
+
+static void is_in_list(enum ck_kind kind, const char *id, const char *name, bool alive)
+{
+	const struct known *k = known_of(asked, check_plugin_id(id));
+	(void)kind, (void)alive;
+	if (!(k && k->here) && check_must_be_in_list(id, asked->dialed))
+		world_wrong("plugin %s has a list without %s", asked->name, name);
 }
 
 static void look(struct guest *g)
 {
 	struct plugin *p = g->plugin;
 	/* a list is one moment; what comes after it was sent after it */
-	if (p->lists && !g->listed)
+	bool first = p->lists && !g->listed;
+	if (first)
 		g->listed = kernel.now;
-	for (; g->items < p->items_n; g->items++)
-		begins(g, p->items[g->items].kind, p->items[g->items].id, "it is in the list");
+	for (; g->items < p->items_n; g->items++) {
+		const struct plugin_item *item = &p->items[g->items];
+		char pod[80] = "";
+		read_pod(item, pod);
+		begins(g, item->kind, item->id, pod, "it is in the list");
+	}
+	asked = g;
+	if (first)
+		runtime_each(is_in_list);
 	for (; g->heard < p->heard_n; g->heard++)
 		hears(g, &p->heard[g->heard]);
 	if (*p->wrong)
@@ -226,6 +275,14 @@ void plugins_die(void)
 		leaves(&guests[i], "is killed");
 }
 
+void plugins_not_asked(const char *name, uint64_t since)
+{
+	for (size_t i = 0; i < CK_COUNT(guests); i++)
+		if (guests[i].plugin && guests[i].listed > guests[i].chosen &&
+		    guests[i].listed < since)
+			world_wrong("plugin %s was not asked about %s", guests[i].name, name);
+}
+
 void plugins_daemon_ends(void)
 {
 	for (size_t i = 0; i < CK_COUNT(guests); i++)
@@ -233,8 +290,6 @@ void plugins_daemon_ends(void)
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
-
-static struct guest *asked;
 
 static void is_known(enum ck_kind kind, const char *id, const char *name, bool alive)
 {
