@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>

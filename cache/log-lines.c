@@ -37,20 +37,21 @@ static void CK_PRINTF(4, 0) add_line(struct ck_cache *cache, enum ck_log_level l
 				     const char *members, const char *fmt, va_list ap)
 {
 	char text[CK_ERROR_TEXT];
-	struct ck_log_line *line = NULL;
 	vsnprintf(text, sizeof(text), fmt, ap);
+	struct ck_log_line *line = make_line(level, members, text);
 	pthread_mutex_lock(&cache->lock);
 	/* lines for debugging leave room for those that matter */
-	if (cache->log_n < (level == CK_LOG_DEBUG ? CK_LOG_LINES / 2 : CK_LOG_LINES))
-		line = make_line(level, members, text);
-	if (line) {
+	if (line && cache->log_n < (level == CK_LOG_DEBUG ? CK_LOG_LINES / 2 : CK_LOG_LINES)) {
 		DL_APPEND(cache->log, line);
+		line = NULL;
 		cache->log_n++;
 		cache->pending = true;
-	} else {
-		cache->log_lost += level != CK_LOG_DEBUG; /* nobody need know of those */
+	} else if (level != CK_LOG_DEBUG) { /* nobody need know of those */
+		cache->log_lost++;
+		cache->pending = true;
 	}
 	pthread_mutex_unlock(&cache->lock);
+	free(line);
 }
 
 void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *fmt, ...)

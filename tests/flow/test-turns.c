@@ -10,6 +10,7 @@
 #include "cache/admin-request.h"
 #include "cache/cache.h"
 #include "cache/store/store-int.h"
+#include "src/base/fault.h"
 
 #define S CK_NS_PER_S
 
@@ -47,8 +48,10 @@ static struct ck_turn *begun_in_memory(struct fixture *f, const struct fx_ask *a
 {
 	f->options.is_runtime = 1;
 	fx_open(f);
+	unsigned frames = f->cache->store->frames;
 	struct ck_turn *turn = fx_create(f, ask);
 	assert_string_equal(fx_rows(f), "");
+	assert_int_equal(f->cache->store->frames, frames); /* a round that only counts waits */
 	return turn;
 }
 
@@ -415,6 +418,28 @@ static void lines_for_debugging_do_not_crowd_out_others(void **state)
 	assert_non_null(strstr(f->log, "a rescue"));
 	assert_non_null(strstr(f->log, "line 1\n"));
 	assert_null(strstr(f->log, "dropped"));
+}
+
+static void dropped_lines_are_counted(void **state)
+{
+	struct fixture *f = *state;
+	fx_open(f);
+	fx_settle(f);
+	ck_fault_arm(CK_FAULT_ALLOC, 1, true);
+	ck_cache_log(f->cache, CK_LOG_DEBUG, "nobody need know");
+	assert_int_not_equal(ck_cache_timeout(f->cache), 0);
+	ck_cache_log(f->cache, CK_LOG_INFO, "a rescue");
+	ck_fault_arm(0, 0, false);
+	assert_int_equal(ck_cache_timeout(f->cache), 0); /* somebody is to be told of that */
+	fx_settle(f);
+	assert_non_null(strstr(f->log, "1 lines of this log were dropped"));
+	assert_null(strstr(f->log, "a rescue"));
+	for (unsigned i = 0; i < CK_LOG_LINES + 2; i++)
+		ck_cache_log(f->cache, CK_LOG_INFO, "rescue %u", i);
+	fx_close(f);
+	assert_non_null(strstr(f->log, "rescue 63\n"));
+	assert_null(strstr(f->log, "rescue 64\n"));
+	assert_non_null(strstr(f->log, "2 lines of this log were dropped"));
 }
 
 static bool loop_is_due(struct fixture *f)
@@ -2127,6 +2152,7 @@ int main(void)
 		BOTH(a_rescue_is_one_line),
 		BOTH(what_nobody_asks_for_again_is_one_line),
 		BOTH(lines_for_debugging_do_not_crowd_out_others),
+		BOTH(dropped_lines_are_counted),
 		ON_FIXTURE(a_line_above_the_level_wakes_nobody),
 		BOTH(what_changed_is_in_history_and_log),
 		ON_FIXTURE(why_a_destroy_failed_is_in_history_and_log),
