@@ -381,6 +381,8 @@ static void remember_items(struct plugin *p, const struct plugin_heard *heard)
 					      .len = field.len };
 		item->payload = copy(field.data, field.len);
 		text_of(field.data, field.len, 1, item->id, sizeof(item->id));
+		if (item->kind == CK_CONTAINER)
+			text_of(field.data, field.len, 2, item->pod, sizeof(item->pod));
 	}
 	p->chunks++;
 	if (!number_of(heard->payload, heard->len, 3))

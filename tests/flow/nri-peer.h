@@ -54,7 +54,7 @@ struct plugin_heard {
 /* of a Synchronize list */
 struct plugin_item {
 	enum ck_kind kind;
-	char id[80];
+	char id[80], pod[80]; /* pod: of a container */
 	uint64_t at;
 	unsigned char *payload; /* the PodSandbox or Container */
 	size_t len;

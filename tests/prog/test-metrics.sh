@@ -195,7 +195,7 @@ stop daemon
 # a connection to it is refused
 serve_instead() {
 	stop relay
-	rm -f "$work/metrics.sock"
+	rm -f "$work/metrics.sock" "$work/metrics.sock.new"
 	python3 - "$work/metrics.sock" "$1" <<-'END' &
 		import os, socket, sys
 		listener = socket.socket(socket.AF_UNIX)

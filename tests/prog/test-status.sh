@@ -198,7 +198,7 @@ end owner
 
 # tells TEXT: somebody tells these metrics, once. The socket gets its name when it listens
 tells() {
-	rm -f "$work/metrics.sock"
+	rm -f "$work/metrics.sock" "$work/metrics.sock.new"
 	python3 -c 'import os, socket, sys
 listener = socket.socket(socket.AF_UNIX)
 listener.bind(sys.argv[1] + ".new")
