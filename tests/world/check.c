@@ -492,15 +492,17 @@ bool check_may_be_untold(const char *id, uint64_t since)
 	return t && (t->straight || t->unwritten || found);
 }
 
-bool check_must_be_in_list(const char *id, uint64_t since)
+bool check_must_be_in_list(const char *id, uint64_t since, bool known)
 {
 	struct thing *t = thing_of(id), *in = t ? thing_of(t->sandbox_id) : NULL;
-	if (!t || !t->used || t->used >= since || t->removing || (in && in->removing))
+	if (!t || t->removing || (in && in->removing))
 		return false;
-	/* what a power cut ended is given up if it is not known that somebody had it */
-	if (t->dead && w.cuts)
+	/* What was kept, and used straight at the runtime, may be dead when crikeepd comes back.
+	 * What a power cut ended is given up if it is not known that somebody had it. */
+	if (t->dead && (w.cuts || (w.bypassed && t->kind == CK_SANDBOX)))
 		return false;
-	return !check_may_be_untold(id, since) && !was_lost(&t->unwritten);
+	bool used = t->used && t->used < since && !check_may_be_untold(id, since);
+	return (known || used) && !was_lost(&t->unwritten);
 }
 
 void check_breaks(const char *id)

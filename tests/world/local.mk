@@ -36,11 +36,9 @@ faults_mutated = \
 	cache/machine/settle.c \
 	cache/machine/start.c \
 	cache/machine/stopping.c \
-	hooks/describe-event.c \
 	hooks/nri-objects.c \
 	hooks/recipients.c \
-	hooks/synchronize.c \
-	src/rpc/upstream.c
+	hooks/synchronize.c
 faults_mutants = \
 	tests/world/faults/cache/machine/creation.c \
 	tests/world/faults/cache/machine/lists.c \
@@ -50,11 +48,9 @@ faults_mutants = \
 	tests/world/faults/cache/machine/settle.c \
 	tests/world/faults/cache/machine/start.c \
 	tests/world/faults/cache/machine/stopping.c \
-	tests/world/faults/hooks/describe-event.c \
 	tests/world/faults/hooks/nri-objects.c \
 	tests/world/faults/hooks/recipients.c \
 	tests/world/faults/hooks/synchronize.c \
-	tests/world/faults/src/rpc/upstream.c \
 	tests/world/faults/list.c
 
 $(faults_mutants): tests/world/faults.stamp ;

@@ -194,7 +194,7 @@ int plugins_fd(unsigned i);
 void plugins_trouble(void); /* one of them */
 void plugins_die(void);     /* they come back by themselves */
 void plugins_daemon_ends(void);
-/* a container is created that no plugin was asked about. @since: it was asked for */
+/* a container is created without an id for plugins. @since: it was asked for */
 void plugins_not_asked(const char *name, uint64_t since);
 /* in the end. @exists: by the id that plugins know */
 void plugins_check(bool (*exists)(enum ck_kind kind, const char *plugin_id));
@@ -232,8 +232,9 @@ bool check_is_nobodys(const char *plugin_id);
 /* crikeepd had no part in it, or forgot it: it may be found when plugins had their lists (K27).
  * @since: when the connection that was not told began */
 bool check_may_be_untold(const char *id, uint64_t since);
-/* was it in use before @since? Then a plugin's list has it until it is removed (H1) */
-bool check_must_be_in_list(const char *id, uint64_t since);
+/* was it in use before @since, or is it @known to another plugin? Then a plugin's list has it until
+ * it is removed (H1) */
+bool check_must_be_in_list(const char *id, uint64_t since, bool known);
 /* a whole list of this kind that began at @began */
 void check_listed(enum ck_kind kind, const struct ck_object *all, size_t n, uint64_t began);
 void check_unknown(const char *id); /* NOT_FOUND, says the answer to StartContainer */
