@@ -546,6 +546,41 @@ static void a_database_that_can_only_be_read_is_read(void **state)
 	as_nobody(f, open_read_only);
 }
 
+static int slept; /* µs */
+
+static int sleeps(sqlite3_vfs *vfs, int us)
+{
+	(void)vfs;
+	slept += us;
+	return us;
+}
+
+static void open_read_only_and_wait_for_nothing(struct fixture *f)
+{
+	sqlite3_vfs_find(NULL)->xSleep = sleeps;
+	NEED(try_open(f) == 0);
+	NEED(f->opened.no_database && !f->opened.set_aside && !f->opened.fresh);
+	NEED(ck_store_begin(f->store, &f->err) == -CK_EIO);
+	ck_store_close(f->store);
+	NEED(slept == 0);
+}
+
+/* An owner that was killed while SQLite made the -shm leaves one of 3 bytes. Beside a WAL without a
+ * frame SQLite would wait 10 s for whoever makes it, in each try to write. */
+static void shared_memory_that_nobody_makes_is_not_waited_for(void **state)
+{
+	struct fixture *f = *state;
+
+	in_a_life_that_is_killed(f, open_and_put);
+	assert_int_equal(truncate(place_file(&f->place, "crikeep.db-wal"), 32), 0);
+	assert_int_equal(truncate(place_file(&f->place, "crikeep.db-shm"), 3), 0);
+	give_away(f, 0500);
+	chmod(place_file(&f->place, "crikeep.db"), 0400);
+	chmod(place_file(&f->place, "crikeep.db-wal"), 0400);
+	chmod(place_file(&f->place, "crikeep.db-shm"), 0400);
+	as_nobody(f, open_read_only_and_wait_for_nothing);
+}
+
 static void open_without(struct fixture *f)
 {
 	NEED(try_open(f) == 0);
@@ -607,6 +642,7 @@ int main(void)
 		TEST(set_aside_while_running_starts_empty_and_goes_on),
 		TEST(a_file_removed_under_us_is_noticed),
 		TEST(a_database_that_can_only_be_read_is_read),
+		TEST(shared_memory_that_nobody_makes_is_not_waited_for),
 		TEST(a_directory_that_cannot_be_written_is_worked_without),
 		TEST(damage_that_cannot_be_renamed_is_worked_without),
 	};
