@@ -136,7 +136,7 @@ static void absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq)
 	case CK_STATE_COMMITTED:
 	case CK_STATE_ENDED:
 		if (e->row.key->kind == CK_SANDBOX)
-			ck_sandbox_stopped(m, e->row.result->id);
+			ck_sandbox_gone(m, e->row.result->id);
 		ck_entry_drop(m, e);
 		break;
 	case CK_STATE_EVICTING:

@@ -256,6 +256,8 @@ void ck_unknown_stops_free(struct ck_machine *m);
 /* before anything else changes: -CK_ENOMEM if it cannot be remembered */
 int ck_stop_begins(struct ck_machine *m, const char *sandbox_id);
 void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id);
+/* before it is dropped itself: no container is there without its sandbox, or ends after it (R26) */
+void ck_sandbox_gone(struct ck_machine *m, const char *sandbox_id);
 void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition);
 
 /* start.c: COMMITTED containers (K34) */

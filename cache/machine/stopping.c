@@ -13,6 +13,16 @@ void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id)
 		ck_containers_stopped(m, sandbox_id);
 }
 
+void ck_sandbox_gone(struct ck_machine *m, const char *sandbox_id)
+{
+	ck_sandbox_stopped(m, sandbox_id);
+	for (struct ck_entry *c = ck_sandbox_containers(m, sandbox_id), *next; c; c = next) {
+		next = c->link[CK_BY_SANDBOX].next;
+		if (ck_state_visible(c->row.state))
+			ck_entry_drop(m, c);
+	}
+}
+
 /* nobody has named it or was handed it since the restart (K25) */
 static bool nobody_has_it(const struct ck_entry *e)
 {
@@ -98,14 +108,8 @@ int ck_machine_forget(struct ck_machine *m, enum ck_kind kind, const char *id)
 	bool hidden = e && (e->row.state == CK_STATE_KEPT || e->row.state == CK_STATE_COMMITTING);
 	bool stopped = kind == CK_SANDBOX && ck_unknown_stop_forget(m, id);
 	ck_event_begin(m);
-	if (kind == CK_SANDBOX) {
-		ck_sandbox_stopped(m, id);
-		for (struct ck_entry *c = ck_sandbox_containers(m, id), *next; c; c = next) {
-			next = c->link[CK_BY_SANDBOX].next;
-			if (ck_state_visible(c->row.state))
-				ck_entry_drop(m, c);
-		}
-	}
+	if (kind == CK_SANDBOX)
+		ck_sandbox_gone(m, id);
 	if (visible)
 		ck_entry_drop(m, e);
 	else if (hidden)

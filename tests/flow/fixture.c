@@ -212,9 +212,8 @@ static void hooks_cancel(uint64_t entry, void *userdata)
 static void hooks_released(const struct ck_told *entry, void *userdata)
 {
 	struct fixture *f = userdata;
-	(void)entry;
 	pthread_mutex_lock(&f->lock);
-	note(f, "released", "-");
+	note(f, "released", entry->id);
 	pthread_mutex_unlock(&f->lock);
 }
 

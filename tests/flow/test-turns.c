@@ -1860,7 +1860,7 @@ static void a_refusal_is_undone(void **state) /* H4, K20 */
 	ck_turn_free(turn);
 	fx_settle(f);
 	assert_true(fx_was_destroyed(f, "c1"));
-	assert_string_equal(f->heard, "choose c1, RUN c1, STOP c1, REMOVE c1, released -");
+	assert_string_equal(f->heard, "choose c1, RUN c1, STOP c1, REMOVE c1, released c1");
 }
 
 static void an_attempt_bump_cancels_the_commit(void **state) /* K13 */
@@ -1889,7 +1889,7 @@ static void an_attempt_bump_cancels_the_commit(void **state) /* K13 */
 	fx_settle(f);
 	assert_int_equal(fx_decision(f, newer), CK_CREATE);
 	assert_string_equal(f->heard,
-			    "choose s1, RUN s1, cancel -, STOP s1, REMOVE s1, released -");
+			    "choose s1, RUN s1, cancel -, STOP s1, REMOVE s1, released s1");
 	ck_turn_free(turn);
 	ck_turn_free(newer);
 }
@@ -1905,10 +1905,28 @@ static void a_bump_before_the_first_event_tells_nobody(void **state) /* K13 */
 	assert_int_equal(fx_make(f, turn, &pod, "s1"), CK_WAIT); /* the event loop has not run */
 	struct ck_turn *newer = fx_wait(f, &next);
 	assert_int_equal(fx_decision(f, newer), CK_CREATE);
-	assert_string_equal(f->heard, "choose s1, released -, released -");
+	assert_string_equal(f->heard, "choose s1, released s1, released s1");
 	assert_true(fx_was_destroyed(f, "s1"));
 	ck_turn_free(turn);
 	ck_turn_free(newer);
+}
+
+/* The list of sandboxes tells before that of containers. */
+static void a_pod_that_vanished_ends_after_its_containers(void **state) /* R26 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web"), app = fx_container("web", "s1", "app");
+	fx_with_hooks(f, "10-cpu");
+	fx_open(f);
+	fx_commit(f, &pod, "s1");
+	fx_commit(f, &app, "c1");
+	fx_vanish(f, "c1");
+	fx_vanish(f, "s1");
+	fx_reopen(f);
+	fx_settle(f);
+	assert_string_equal(fx_rows(f), "");
+	assert_string_equal(f->heard, "choose s1, RUN s1, choose c1, RUN c1, "
+				      "released c1, released s1");
 }
 
 static void a_told_result_is_handed_back_without_firing(void **state) /* K7 */
@@ -1949,7 +1967,7 @@ static void a_told_result_owes_stop_and_remove_after_a_restart(void **state) /* 
 	fx_open(f);
 	assert_string_equal(fx_rows(f), "KEPT s1");
 	fx_advance(f, 800 * S);
-	assert_string_equal(f->heard, "choose s1, RUN s1, STOP s1, REMOVE s1, released -");
+	assert_string_equal(f->heard, "choose s1, RUN s1, STOP s1, REMOVE s1, released s1");
 	assert_true(fx_was_destroyed(f, "s1"));
 }
 
@@ -2220,6 +2238,7 @@ int main(void)
 		ON_FIXTURE(a_refusal_is_undone),
 		ON_FIXTURE(an_attempt_bump_cancels_the_commit),
 		ON_FIXTURE(a_bump_before_the_first_event_tells_nobody),
+		ON_FIXTURE(a_pod_that_vanished_ends_after_its_containers),
 		ON_FIXTURE(a_told_result_is_handed_back_without_firing),
 		ON_FIXTURE(a_told_result_owes_stop_and_remove_after_a_restart),
 		ON_FIXTURE(a_snapshot_holds_what_plugins_were_told),

@@ -489,9 +489,11 @@ void oracle_listed(struct world *w, const struct job *job, bool ok)
 		if (s->kind != job->kind || column_of(s) == COL_NONE)
 			continue;
 		listed_one(w, s, job);
+		int condition = listed_as(w, s, job);
 		if (s->kind == CK_SANDBOX && s->id[0] && s->moved_event <= job->begun_event &&
-		    listed_as(w, s, job) == CK_CONDITION_DEAD && ck_state_visible(s->state))
-			containers_stopped(w, s->id, CELL_STOPPED);
+		    (condition < 0 || condition == CK_CONDITION_DEAD) &&
+		    ck_state_visible(s->state))
+			containers_stopped(w, s->id, condition < 0 ? CELL_REMOVED : CELL_STOPPED);
 	}
 }
 

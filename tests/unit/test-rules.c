@@ -2647,6 +2647,16 @@ static void k24_failed_or_older_list_means_nothing(void **state)
 	assert_int_equal(state_of(A), CK_STATE_GONE);
 }
 
+static void k24_what_is_in_a_sandbox_that_is_not_listed_is_forgotten_with_it(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_handed(B, container_in(A));
+	world_condition(w, A, CK_CONDITION_ABSENT);
+	list_passes(CK_SANDBOX);
+	assert_null(ck_machine_entries(w->m));
+}
+
 static void k24_nothing_is_served_before_the_first_list(void **state)
 {
 	(void)state;
@@ -4120,6 +4130,7 @@ int main(void)
 		TEST(k25_kept_container_that_is_absent_is_gone_and_not_destroyed),
 		TEST(k23_evicting_entry_is_never_served),
 		TEST(k24_failed_or_older_list_means_nothing),
+		TEST(k24_what_is_in_a_sandbox_that_is_not_listed_is_forgotten_with_it),
 		TEST(k24_nothing_is_served_before_the_first_list),
 		TEST(k24_list_older_than_a_removal_brings_nothing_back),
 		TEST(k24_list_older_than_a_removal_finds_no_lost_creation),
