@@ -372,7 +372,7 @@ void ck_job_done(struct ck_job *job, const struct ck_answer *answer)
 		answer = &failed;
 	job->grpc = answer->grpc;
 	job->condition = answer->condition >= CK_CONDITION_UNKNOWN &&
-					 answer->condition <= CK_CONDITION_ABSENT
+					 answer->condition <= CK_CONDITION_RAN
 				 ? answer->condition
 				 : CK_CONDITION_UNKNOWN;
 	if (job->what == JOB_RESOLVE && answer->image_id)

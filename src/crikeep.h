@@ -165,6 +165,8 @@ enum ck_condition {
 	CK_CONDITION_RUNNING = 2, /* container RUNNING */
 	CK_CONDITION_DEAD = 3,    /* sandbox NOTREADY, container EXITED */
 	CK_CONDITION_ABSENT = 4,  /* NOT_FOUND */
+	/* container EXITED, and its status tells that it was started: it was in use (K22) */
+	CK_CONDITION_RAN = 5,
 };
 
 /*

@@ -215,9 +215,8 @@ void ck_inspected_kept(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 {
 	bool gone = condition == CK_CONDITION_DEAD || condition == CK_CONDITION_ABSENT;
 	bool unknown = condition == CK_CONDITION_UNKNOWN; /* no answer is not an answer (K6) */
-	if (condition == CK_CONDITION_RUNNING && e->row.key->kind == CK_CONTAINER) {
-		e->running = true;
-		ck_in_use(m, e);
+	if (ck_condition_used(condition) && e->row.key->kind == CK_CONTAINER) {
+		ck_condition_seen(m, e, condition);
 	} else if (gone) {
 		ck_evict(m, e, CK_REASON_DEAD);
 		e->in.evicting.dead = condition == CK_CONDITION_DEAD;

@@ -569,7 +569,7 @@ void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const st
 			ours = !k->row.result && k->row.key->attempt == o[i].attempt &&
 			       o[i].container_name &&
 			       !strcmp(k->row.key->container, o[i].container_name);
-		if (o[i].condition == CK_CONDITION_RUNNING || !ours) {
+		if (ck_condition_used(o[i].condition) || !ours) {
 			ck_in_use(m, e);
 			return;
 		}
@@ -581,9 +581,8 @@ void ck_evict_inspected(struct ck_machine *m, struct ck_entry *e, enum ck_condit
 {
 	if (!is_asked_about(e))
 		return;
-	if (condition == CK_CONDITION_RUNNING) {
-		e->running = true;
-		ck_in_use(m, e);
+	if (ck_condition_used(condition)) {
+		ck_condition_seen(m, e, condition);
 	} else if (condition == CK_CONDITION_UNKNOWN) {
 		failed(m, e, CK_GRPC_UNAVAILABLE, NOT_KNOWN);
 	} else {

@@ -65,7 +65,7 @@ static struct ck_entry *import(struct ck_machine *m, const struct ck_object *o)
 		ck_key_from_object(o, &key, NULL) < 0 ? NULL : ck_entry_known(m, key, o->id);
 	if (!e)
 		return NULL;
-	e->row.state = o->condition == CK_CONDITION_DEAD ? CK_STATE_ENDED : CK_STATE_COMMITTED;
+	e->row.state = ck_condition_dead(o->condition) ? CK_STATE_ENDED : CK_STATE_COMMITTED;
 	e->row.origin = CK_ORIGIN_RUNTIME;
 	e->row.flags = CK_ENTRY_TOLD;
 	e->running = o->condition == CK_CONDITION_RUNNING;
@@ -86,7 +86,7 @@ static bool listed_stranger(struct ck_machine *m, const struct ck_object *o,
 			continue;
 		switch (e->row.state) {
 		case CK_STATE_CREATING:
-			if (o->condition == CK_CONDITION_DEAD &&
+			if (ck_condition_dead(o->condition) &&
 			    ck_list_counts(begun_seq, e->changed_seq))
 				e->in.creating.dead =
 					true; /* evicted when its creator reports it */
@@ -168,11 +168,11 @@ static void count_conflict(struct ck_machine *m, const struct ck_object *o, stru
 	uid->ready_stamp = m->stamp;
 }
 
-/* It was given up after the list had begun, and nothing was done to it yet. */
-static bool runs_untouched(const struct ck_entry *e, const struct ck_object *o)
+/* It runs, or ran. It was given up after the list had begun, and nothing was done to it yet. */
+static bool used_untouched(const struct ck_entry *e, const struct ck_object *o)
 {
 	return e->row.state == CK_STATE_EVICTING && e->row.phase == CK_PHASE_CHECK &&
-	       o->condition == CK_CONDITION_RUNNING;
+	       ck_condition_used(o->condition);
 }
 
 /* A container that is visible is in the kubelet's hands, and so is its sandbox (K22). */
@@ -184,7 +184,7 @@ static void listed_one(struct ck_machine *m, const struct ck_object *o, const st
 	if (!e) {
 		visible = listed_stranger(m, o, all, n, begun_seq);
 		e = ck_machine_object(m, o->kind, o->id);
-	} else if (ck_list_counts(begun_seq, e->changed_seq) || runs_untouched(e, o)) {
+	} else if (ck_list_counts(begun_seq, e->changed_seq) || used_untouched(e, o)) {
 		ck_condition_seen(m, e, o->condition);
 	}
 	if (e) {

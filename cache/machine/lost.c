@@ -219,7 +219,7 @@ static bool is_used(struct ck_machine *m, struct ck_entry *e, enum ck_condition 
 	if (e->row.key->kind == CK_SANDBOX)
 		return ck_has_visible_container(m, e);
 	e->running = condition == CK_CONDITION_RUNNING;
-	return e->running;
+	return ck_condition_used(condition);
 }
 
 /* An object whose key the cache has under another id, or a second one of a lost creation. It is
@@ -246,7 +246,7 @@ static void found(struct ck_machine *m, struct ck_entry *e, enum ck_condition co
 	/* somebody knows its id, and has begun to stop it (K16) */
 	if (e->row.key->kind == CK_SANDBOX && ck_unknown_stop_noted(m, e->row.result->id))
 		condition = CK_CONDITION_DEAD;
-	bool dead = condition == CK_CONDITION_DEAD;
+	bool dead = ck_condition_dead(condition);
 	if (e->row.state == CK_STATE_EVICTING)
 		e->in.evicting.dead = dead;
 	else

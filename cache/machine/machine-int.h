@@ -258,6 +258,15 @@ int ck_stop_begins(struct ck_machine *m, const char *sandbox_id);
 void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id);
 /* before it is dropped itself: no container is there without its sandbox, or ends after it (R26) */
 void ck_sandbox_gone(struct ck_machine *m, const char *sandbox_id);
+/* Somebody used it, if it is a container (K22). */
+static inline bool ck_condition_used(enum ck_condition condition)
+{
+	return condition == CK_CONDITION_RUNNING || condition == CK_CONDITION_RAN;
+}
+static inline bool ck_condition_dead(enum ck_condition condition)
+{
+	return condition == CK_CONDITION_DEAD || condition == CK_CONDITION_RAN;
+}
 void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition);
 
 /* start.c: COMMITTED containers (K34) */

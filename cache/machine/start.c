@@ -157,7 +157,7 @@ void ck_start_inspected(struct ck_machine *m, struct ck_entry *e, uint64_t begun
 {
 	if (CK_NEVER(e->row.start != CK_START_LOST)) /* nothing else asks about it */
 		return;
-	if (condition == CK_CONDITION_RUNNING || condition == CK_CONDITION_DEAD)
+	if (condition == CK_CONDITION_RUNNING || ck_condition_dead(condition))
 		ck_condition_seen(m, e, condition);
 	else if (condition == CK_CONDITION_ABSENT ||
 		 (condition == CK_CONDITION_READY && e->decisive_seq &&

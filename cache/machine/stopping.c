@@ -38,6 +38,19 @@ void ck_somebody_has(struct ck_machine *m, struct ck_entry *e)
 	ck_dirty(m, e);
 }
 
+/* a hidden container */
+static void used(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
+{
+	e->running = condition == CK_CONDITION_RUNNING;
+	ck_in_use(m, e);
+	if (condition != CK_CONDITION_RAN)
+		return;
+	if (e->row.state == CK_STATE_EVICTING)
+		e->in.evicting.dead = true;
+	else
+		ck_ended(m, e);
+}
+
 void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
 {
 	bool sandbox = e->row.key->kind == CK_SANDBOX;
@@ -45,9 +58,8 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 	case CK_STATE_KEPT:
 	case CK_STATE_COMMITTING:
 	case CK_STATE_EVICTING:
-		if (condition == CK_CONDITION_RUNNING && !sandbox) {
-			e->running = true;
-			ck_in_use(m, e);
+		if (ck_condition_used(condition) && !sandbox) {
+			used(m, e, condition);
 		} else if (condition == CK_CONDITION_DEAD) {
 			if (e->row.state == CK_STATE_KEPT)
 				ck_abandon(m, e, CK_REASON_DEAD);
@@ -57,13 +69,15 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 		}
 		break;
 	case CK_STATE_COMMITTED:
-		if (condition == CK_CONDITION_RUNNING) {
-			e->running = true;
+		if (ck_condition_used(condition)) {
 			if (e->row.origin == CK_ORIGIN_CACHE) /* the other is never taken back */
 				ck_somebody_has(m, e);
 			e->in.committed.undelivered = false;
+		}
+		if (condition == CK_CONDITION_RUNNING) {
+			e->running = true;
 			ck_start_seen_running(m, e);
-		} else if (condition == CK_CONDITION_DEAD) {
+		} else if (ck_condition_dead(condition)) {
 			ck_ended(m, e);
 		} else if (condition == CK_CONDITION_READY && nobody_has_it(e)) {
 			ck_take_back(m, e);
@@ -73,7 +87,7 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 		if (condition == CK_CONDITION_READY && nobody_has_it(e)) {
 			e->row.flags |= CK_ENTRY_TOLD; /* as ck_take_back() */
 			ck_evict(m, e, CK_REASON_SANDBOX_STOPPED);
-		} else if (condition == CK_CONDITION_RUNNING) {
+		} else if (ck_condition_used(condition)) {
 			e->in.committed.undelivered = false;
 		} else if (condition == CK_CONDITION_DEAD) {
 			ck_ended(m, e);

@@ -70,6 +70,7 @@ SHAPE(container_status, CK_CONTAINER, CK_SHAPE_STATE | CK_SHAPE_HOLDS,
       INSIDE(CRI_ContainerStatus_metadata, container_metadata),
       TELLS(CRI_ContainerStatus_state, STATE),
       TELLS(CRI_ContainerStatus_created_at, CREATED_AT),
+      TELLS(CRI_ContainerStatus_started_at, STARTED_AT),
       TELLS(CRI_ContainerStatus_labels, LABELS),
       TELLS(CRI_ContainerStatus_annotations, ANNOTATIONS));
 SHAPE(sandbox_attributes, 0, 0, TELLS(CRI_PodSandboxAttributes_id, ID),

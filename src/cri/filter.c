@@ -25,7 +25,7 @@ struct span {
 struct seen {
 	struct span texts[CK_USE_TEXTS];
 	struct span subject;
-	uint64_t attempt, state, created_at;
+	uint64_t attempt, state, created_at, started_at;
 };
 
 struct walk {
@@ -93,6 +93,8 @@ static int read_object(const struct ck_shape *shape, struct ck_wire wire, struct
 			seen->state = field.value;
 		else if (place->use == CK_USE_CREATED_AT)
 			seen->created_at = field.value;
+		else if (place->use == CK_USE_STARTED_AT)
+			seen->started_at = field.value;
 		else if (place->use == CK_USE_LABELS)
 			r = read_label(ck_wire_inside(&wire, &field), seen, err);
 		else if (place->use == CK_USE_INSIDE)
@@ -103,7 +105,7 @@ static int read_object(const struct ck_shape *shape, struct ck_wire wire, struct
 	return r;
 }
 
-static enum ck_condition condition(enum ck_kind kind, uint64_t state)
+static enum ck_condition condition(enum ck_kind kind, const struct seen *seen)
 {
 	static const enum ck_condition sandbox[] = {
 		[CRI_PodSandboxState_SANDBOX_READY] = CK_CONDITION_READY,
@@ -114,8 +116,12 @@ static enum ck_condition condition(enum ck_kind kind, uint64_t state)
 		[CRI_ContainerState_CONTAINER_RUNNING] = CK_CONDITION_RUNNING,
 		[CRI_ContainerState_CONTAINER_EXITED] = CK_CONDITION_DEAD,
 	};
+	uint64_t state = seen->state;
 	if (kind == CK_SANDBOX)
 		return state < CK_COUNT(sandbox) ? sandbox[state] : CK_CONDITION_UNKNOWN;
+	/* only a status has it; one that was never started has 0, or a time before the epoch */
+	if (state == CRI_ContainerState_CONTAINER_EXITED && (int64_t)seen->started_at > 0)
+		return CK_CONDITION_RAN;
 	return state < CK_COUNT(container) ? container[state] : CK_CONDITION_UNKNOWN;
 }
 
@@ -193,7 +199,7 @@ static int ask(struct walk *w, enum ck_kind kind, unsigned flags, const struct s
 	struct ck_object object = {
 		.size = sizeof(object),
 		.kind = kind,
-		.condition = flags & CK_SHAPE_STATE ? condition(kind, seen->state)
+		.condition = flags & CK_SHAPE_STATE ? condition(kind, seen)
 						    : CK_CONDITION_UNKNOWN,
 		.id = texts[CK_USE_ID],
 		.pod_name = texts[CK_USE_POD_NAME],

@@ -21,6 +21,7 @@ enum ck_use {
 	CK_USE_ATTEMPT = CK_USE_TEXTS,
 	CK_USE_STATE,
 	CK_USE_CREATED_AT,
+	CK_USE_STARTED_AT,
 	CK_USE_LABELS,  /* a map; it names the pod of a container */
 	CK_USE_ANNOTATIONS, /* a map */
 	CK_USE_SUBJECT, /* an event's id: its sandbox's, or that of a container in it */
@@ -56,7 +57,7 @@ static inline const struct ck_place *ck_shape_find(const struct ck_shape *shape,
 {
 	for (unsigned i = 0; i < shape->n; i++) {
 		const struct ck_place *place = &shape->places[i];
-		bool number = place->use >= CK_USE_ATTEMPT && place->use <= CK_USE_CREATED_AT;
+		bool number = place->use >= CK_USE_ATTEMPT && place->use <= CK_USE_STARTED_AT;
 		if (place->field == field->number)
 			return field->type == (number ? CK_WIRE_VARINT : CK_WIRE_BYTES) ? place
 											: NULL;

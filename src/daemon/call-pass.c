@@ -64,7 +64,7 @@ static void learn(struct ck_call *call)
 	const struct ck_object *all = call->pass.objects->all;
 	size_t n = call->pass.objects->n;
 	for (size_t i = 0; call->method->kind == CK_CONTAINER && i < n; i++)
-		if (all[i].condition == CK_CONDITION_DEAD)
+		if (all[i].condition == CK_CONDITION_DEAD || all[i].condition == CK_CONDITION_RAN)
 			ck_exits_saw(call->daemon, all[i].id);
 	if (call->method->class == CK_CRI_FILTER) {
 		ck_view_listed(call->view, call->method->kind, all, n);

@@ -9,6 +9,12 @@
 
 /* It runs (K5). The rules do not foresee that somebody starts it while it is hidden; then they
  * leave open whether it is handed back. */
+/* somebody had it (K22) */
+static bool is_used(enum ck_condition condition)
+{
+	return condition == CK_CONDITION_RUNNING || condition == CK_CONDITION_RAN;
+}
+
 static void running(struct shadow *s)
 {
 	s->running_seen = true;
@@ -273,7 +279,7 @@ void oracle_inspected(struct world *w, const struct job *job, enum ck_condition 
 		running(s);
 	if (!s->alive)
 		return;
-	if (condition == CK_CONDITION_RUNNING && s->state == CK_STATE_KEPT && !job->again &&
+	if (is_used(condition) && s->state == CK_STATE_KEPT && !job->again &&
 	    s->moved_event <= job->begun_event &&
 	    w->now < job->begun_at + CK_DESTROY_TIMEOUT /* else too late */)
 		in_use(w, s);
@@ -284,10 +290,10 @@ void oracle_inspected(struct world *w, const struct job *job, enum ck_condition 
 		    (s->phase != CK_PHASE_CHECK && s->phase != CK_PHASE_DESTROY))
 			return;
 		s->checks++;
-		s->found_used = condition == CK_CONDITION_RUNNING;
+		s->found_used = is_used(condition);
 		if (s->found_used) /* or it asks again, if this came too late */
 			MUST(w, e && (ck_state_visible(e->row.state) || e->row.phase == s->phase),
-			     "K22: entry %lu runs, and is evicted", (unsigned long)row);
+			     "K22: entry %lu runs, or ran, and is evicted", (unsigned long)row);
 	} else if (s->state == CK_STATE_KEPT) {
 		if (condition == CK_CONDITION_UNKNOWN) {
 			MUST(w, unchanged(s, e), "K6: nothing is known of entry %lu, and it is %s",
@@ -615,7 +621,7 @@ void oracle_hooked(struct world *w, uint64_t row, enum ck_hook_event event, bool
 
 /* ---- what passes by -------------------------------------------------------------------------- */
 
-void oracle_seen(struct world *w, struct object *o, int r)
+void oracle_seen(struct world *w, struct object *o, enum ck_condition condition, int r)
 {
 	struct shadow *s = shadow_of_object(w, o);
 
@@ -623,11 +629,12 @@ void oracle_seen(struct world *w, struct object *o, int r)
 		MUST(w, r == -CK_ENOTFOUND || r == 0, "seen: %s is unknown, answered %d", o->id, r);
 		return;
 	}
-	if (o->condition == CK_CONDITION_RUNNING) {
+	if (condition == CK_CONDITION_RUNNING)
 		running(s);
+	if (is_used(condition))
 		in_use(w, s);
-	}
-	if (o->condition != CK_CONDITION_DEAD)
+	if (o->condition != CK_CONDITION_DEAD ||
+	    (is_used(condition) && !ck_state_visible(s->state)))
 		return;
 	if (s->kind == CK_SANDBOX && ck_state_visible(s->state))
 		containers_stopped(w, o->id, CELL_STOPPED);

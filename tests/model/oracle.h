@@ -47,7 +47,7 @@ void oracle_viewed(struct world *w, const struct job *list);
 void oracle_destroyed(struct world *w, uint64_t row, int grpc);
 void oracle_hooking(struct world *w, uint64_t row, enum ck_hook_event event);
 void oracle_hooked(struct world *w, uint64_t row, enum ck_hook_event event, bool agree);
-void oracle_seen(struct world *w, struct object *o, int r);
+void oracle_seen(struct world *w, struct object *o, enum ck_condition condition, int r);
 void oracle_used(struct world *w, struct object *o);
 void oracle_starting(struct world *w, struct object *o, int r);
 void oracle_stopping(struct world *w, struct object *o, int r);

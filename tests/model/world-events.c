@@ -228,10 +228,16 @@ void world_lose(struct world *w, int label)
 
 /* ---- jobs end -------------------------------------------------------------------------------- */
 
+/* a status tells more than a list: whether what has ended was started */
+static enum ck_condition status_of(const struct object *o)
+{
+	return o->ran && o->condition == CK_CONDITION_DEAD ? CK_CONDITION_RAN : o->condition;
+}
+
 static enum ck_condition condition_of(struct world *w, uint64_t row)
 {
 	struct object *o = world_object_of(w, w->shadows[row].id);
-	return o ? o->condition : CK_CONDITION_ABSENT;
+	return o ? status_of(o) : CK_CONDITION_ABSENT;
 }
 
 void world_inspected(struct world *w, unsigned nth, bool known)
@@ -423,8 +429,8 @@ void world_seen(struct world *w, int label)
 	if (!o)
 		return;
 	feed(w);
-	int r = ck_machine_seen(w->m, o->kind, o->id, o->condition);
-	oracle_seen(w, o, r);
+	int r = ck_machine_seen(w->m, o->kind, o->id, status_of(o));
+	oracle_seen(w, o, status_of(o), r);
 	fed(w);
 }
 

@@ -321,6 +321,7 @@ static const char *const used_names[] = {
 	[CK_USE_ATTEMPT] = "|attempt|",
 	[CK_USE_STATE] = "|state|",
 	[CK_USE_CREATED_AT] = "|created_at|",
+	[CK_USE_STARTED_AT] = "|started_at|",
 	[CK_USE_LABELS] = "|labels|",
 	[CK_USE_ANNOTATIONS] = "|annotations|",
 	[CK_USE_SUBJECT] = "|container_id|",

@@ -571,6 +571,49 @@ static struct ck_object read_one(const char *rpc, const struct ck_bytes *message
 	return object;
 }
 
+static int remember(const struct ck_object *object, bool id_only, void *userdata)
+{
+	enum ck_condition *condition = userdata;
+
+	(void)id_only;
+	*condition = object->condition;
+	return 0;
+}
+
+/* CRI-O's time of what was never started lies before the epoch */
+static void a_status_tells_whether_what_has_exited_was_started(void **state)
+{
+	static const struct {
+		unsigned state;
+		int64_t started_at;
+		enum ck_condition condition;
+	} rows[] = {
+		{ 2, 1000, CK_CONDITION_RAN },
+		{ 2, 0, CK_CONDITION_DEAD },
+		{ 2, -6795364578871345152, CK_CONDITION_DEAD },
+		{ 1, 1000, CK_CONDITION_RUNNING },
+		{ 0, 0, CK_CONDITION_READY },
+		{ 3, 1000, CK_CONDITION_UNKNOWN },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < CK_COUNT(rows); i++) {
+		struct ck_bytes status = { 0 }, answer = { 0 }, out = { 0 };
+		enum ck_condition condition = CK_CONDITION_ABSENT;
+		struct ck_error err;
+		put_text(&status, 1, "c1");
+		put_number(&status, 3, rows[i].state);
+		put_number(&status, 5, (uint64_t)rows[i].started_at);
+		put(&answer, 1, &status);
+		assert_int_equal(ck_filter_response(ck_cri_method_named("ContainerStatus"),
+						    answer.p, answer.len, remember, &condition,
+						    &out, NULL, &err),
+				 CK_FILTER_AS_IT_CAME);
+		assert_int_equal(condition, rows[i].condition);
+		free(answer.p);
+	}
+}
+
 static void a_status_in_pieces_is_one(void **state)
 {
 	struct ck_bytes message = { 0 }, piece = { 0 }, metadata = { 0 };
@@ -969,6 +1012,7 @@ int main(void)
 		cmocka_unit_test(an_empty_message_comes_as_it_is),
 		cmocka_unit_test(objects_that_tell_nothing_are_shown_with_what_is_known_inside),
 		cmocka_unit_test(an_id_that_cannot_be_is_nobodys),
+		cmocka_unit_test(a_status_tells_whether_what_has_exited_was_started),
 		cmocka_unit_test(a_status_in_pieces_is_one),
 		cmocka_unit_test(labels_are_a_map),
 		cmocka_unit_test(our_own_annotation_is_cut),

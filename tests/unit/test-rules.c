@@ -2256,6 +2256,49 @@ static void k22_creation_found_running_is_not_destroyed(void **state)
 	assert_int_equal(state_of(B), CK_STATE_COMMITTED);
 }
 
+/* Its list says only that it is dead. Its status tells that somebody started it. */
+static void k22_creation_found_when_it_had_run_is_not_destroyed(void **state)
+{
+	(void)state;
+	a_lost_container_runs();
+	world_condition(w, B, CK_CONDITION_DEAD);
+	world_time(w, 250 * MS);
+	world_listed_entry(w, 0, HOW_OK);
+	assert_int_equal(state_of(B), CK_STATE_EVICTING);
+	let_evict();
+	assert_int_equal(state_of(B), CK_STATE_ENDED);
+	assert_true(world_shown(w, B) && flag(B, CK_ENTRY_DELIVERED));
+}
+
+static void k22_kept_container_that_ran_has_ended(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_kept(B, container_in(A));
+	world_condition(w, B, CK_CONDITION_RUNNING);
+	world_condition(w, B, CK_CONDITION_DEAD);
+	assert_int_equal(begin(C, container_in(A), 10 * S), CK_WAIT);
+	world_inspected(w, 0, true);
+	assert_int_equal(state_of(B), CK_STATE_ENDED);
+	assert_false(asked(CK_WANT_DESTROY));
+}
+
+static void k22_status_of_what_ran_shows_it(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_kept(B, container_in(A));
+	made_and_handed(C, of_pod(sandbox, 1));
+	made_and_handed(D, of_pod(container_in(C), 1));
+	for (int label = B; label <= D; label += D - B) {
+		world_condition(w, label, CK_CONDITION_RUNNING);
+		world_condition(w, label, CK_CONDITION_DEAD);
+		world_seen(w, label);
+		assert_int_equal(state_of(label), CK_STATE_ENDED);
+		assert_true(flag(label, CK_ENTRY_DELIVERED));
+	}
+}
+
 /* A host without lists does not learn anew what runs. So that somebody has it is written down. */
 static void k22_what_was_found_running_is_not_taken_back_after_a_restart(void **state)
 {
@@ -4111,6 +4154,9 @@ int main(void)
 		TEST(k22_what_is_listed_is_told_apart_by_its_name),
 		TEST(k22_running_container_is_left_alone),
 		TEST(k22_creation_found_running_is_not_destroyed),
+		TEST(k22_creation_found_when_it_had_run_is_not_destroyed),
+		TEST(k22_kept_container_that_ran_has_ended),
+		TEST(k22_status_of_what_ran_shows_it),
 		TEST(k22_what_was_taken_meanwhile_is_shown_before_anything_is_served),
 		TEST(k22_what_was_taken_is_shown_although_something_else_was_removed),
 		TEST(k22_a_later_list_shows_it_too),

@@ -357,13 +357,11 @@ static void starts(struct thing *t)
 }
 
 /* A container was never in use, or the kubelet has asked for its removal, or for that of its
- * sandbox. What was made straight at the runtime, and is found dead, may pass for a creation that
- * died (K8). */
+ * sandbox. */
 static bool may_go(const struct thing *t)
 {
 	const struct thing *in = thing_of(t->sandbox_id);
-	return t->kind == CK_SANDBOX || !t->used || t->removing || (in && in->removing) ||
-	       (t->straight && t->dead);
+	return t->kind == CK_SANDBOX || !t->used || t->removing || (in && in->removing);
 }
 
 static void ended(struct thing *t, const char *verb)

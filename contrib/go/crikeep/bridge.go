@@ -141,6 +141,7 @@ var (
 	_ = [0]struct{}([Running - C.CK_CONDITION_RUNNING]struct{}{})
 	_ = [0]struct{}([Dead - C.CK_CONDITION_DEAD]struct{}{})
 	_ = [0]struct{}([Absent - C.CK_CONDITION_ABSENT]struct{}{})
+	_ = [0]struct{}([Ran - C.CK_CONDITION_RAN]struct{}{})
 	_ = [0]struct{}([Create - C.CK_CREATE]struct{}{})
 	_ = [0]struct{}([Wait - C.CK_WAIT]struct{}{})
 	_ = [0]struct{}([HandBack - C.CK_HAND_BACK]struct{}{})

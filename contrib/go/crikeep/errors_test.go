@@ -102,7 +102,7 @@ func TestWordsOfValues(t *testing.T) {
 		v    fmt.Stringer
 		word string
 	}{{Sandbox, "sandbox"}, {Container, "container"}, {Kind(7), "7"}, {HandBack, "hand back"}, {StateEvicting, "evicting"},
-		{Absent, "absent"}, {HookStop, "stop"}} {
+		{Absent, "absent"}, {Ran, "ran"}, {HookStop, "stop"}} {
 		if c.v.String() != c.word {
 			t.Errorf("%q is not %q", c.v, c.word)
 		}

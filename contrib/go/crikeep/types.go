@@ -28,11 +28,12 @@ const (
 	Running Condition = 2 // container RUNNING
 	Dead    Condition = 3 // sandbox NOTREADY, container EXITED
 	Absent  Condition = 4 // NOT_FOUND
+	Ran     Condition = 5 // container EXITED, and known to have been started: it was in use
 )
 
 func (c Condition) String() string {
 	return name(int(c), map[int]string{int(Unknown): "unknown", int(Ready): "ready", int(Running): "running", int(Dead): "dead",
-		int(Absent): "absent"})
+		int(Absent): "absent", int(Ran): "ran"})
 }
 
 // Outcome of a turn: what its caller must do now.
