@@ -46,6 +46,13 @@ static void in_use(struct world *w, struct shadow *s)
 	cell(w, CELL_IN_USE, col);
 }
 
+static void has_ended(struct world *w, struct shadow *s, enum ck_condition condition)
+{
+	const struct ck_entry *e = entry_of(w, s);
+	MUST(w, condition != CK_CONDITION_RAN || !e || e->row.state != CK_STATE_COMMITTED,
+	     "K22: entry %lu ran, has ended, and is COMMITTED", row_of(w, s));
+}
+
 /* it has ended, but somebody uses it */
 static bool taken(const struct ck_entry *e)
 {
@@ -281,8 +288,10 @@ void oracle_inspected(struct world *w, const struct job *job, enum ck_condition 
 		return;
 	if (is_used(condition) && s->state == CK_STATE_KEPT && !job->again &&
 	    s->moved_event <= job->begun_event &&
-	    w->now < job->begun_at + CK_DESTROY_TIMEOUT /* else too late */)
+	    w->now < job->begun_at + CK_DESTROY_TIMEOUT /* else too late */) {
 		in_use(w, s);
+		has_ended(w, s, condition);
+	}
 	if (s->state == CK_STATE_EVICTING) {
 		if (job->again && e && ck_state_visible(e->row.state))
 			s->found_used = true;
@@ -294,6 +303,7 @@ void oracle_inspected(struct world *w, const struct job *job, enum ck_condition 
 		if (s->found_used) /* or it asks again, if this came too late */
 			MUST(w, e && (ck_state_visible(e->row.state) || e->row.phase == s->phase),
 			     "K22: entry %lu runs, or ran, and is evicted", (unsigned long)row);
+		has_ended(w, s, condition);
 	} else if (s->state == CK_STATE_KEPT) {
 		if (condition == CK_CONDITION_UNKNOWN) {
 			MUST(w, unchanged(s, e), "K6: nothing is known of entry %lu, and it is %s",
@@ -633,6 +643,7 @@ void oracle_seen(struct world *w, struct object *o, enum ck_condition condition,
 		running(s);
 	if (is_used(condition))
 		in_use(w, s);
+	has_ended(w, s, condition);
 	if (o->condition != CK_CONDITION_DEAD ||
 	    (is_used(condition) && !ck_state_visible(s->state)))
 		return;
