@@ -51,7 +51,8 @@ CK_STATES(CK_STATE_CHECK)
  *
  * TOLD       its commit has begun, and with it its hooks. They are never run again; an eviction
  *            owes Stop and Remove. Without hooks: it was committed, and is kept again (K7)
- * DELIVERED  somebody is known to have it: the caller has the answer, or it was used or ran
+ * DELIVERED  a container: somebody is known to have it. The caller has the answer, or it was used
+ *            or ran. A sandbox is never taken back, and does not need it
  * RESENT     the request of a lost creation was sent for a second time (K8)
  */
 #define CK_FLAGS(X) \

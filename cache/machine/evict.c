@@ -355,7 +355,7 @@ static void used(struct ck_machine *m, struct ck_entry *e)
 		e->row.origin = CK_ORIGIN_RUNTIME;
 	phase_set(m, e, CK_PHASE_NONE);
 	e->row.reason = CK_REASON_NONE;
-	e->row.flags |= CK_ENTRY_DELIVERED; /* somebody has it, also after a restart */
+	ck_somebody_has(m, e); /* also after a restart */
 	ck_entry_move(m, e, CK_STATE_COMMITTED);
 	e->changed_seq = seq;
 	e->in.committed.stop_told = stop_told;

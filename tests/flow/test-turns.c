@@ -43,6 +43,24 @@ static void result_in_time_is_handed_over_at_once(void **state) /* K1, K2 */
 	ck_turn_free(turn);
 }
 
+/* A container whose answer nobody confirmed is kept again after a restart. A sandbox is not. */
+static void that_an_answer_arrived_is_written_of_a_container(void **state) /* K7 */
+{
+	struct fixture *f = *state;
+	struct fx_ask asks[] = { fx_sandbox("web"), fx_container("web", "s1", "app") };
+	static const char *const ids[] = { "s1", "c1" };
+	fx_open(f);
+	for (size_t i = 0; i < CK_COUNT(asks); i++) {
+		struct ck_turn *turn = fx_create(f, &asks[i]);
+		assert_int_equal(fx_make(f, turn, &asks[i], ids[i]), CK_HAND_BACK);
+		int changes = sqlite3_total_changes(f->cache->store->db);
+		assert_int_equal(ck_turn_answered(turn, CK_DELIVERED), 0);
+		assert_int_equal(sqlite3_total_changes(f->cache->store->db) > changes,
+				 asks[i].kind == CK_CONTAINER);
+		ck_turn_free(turn);
+	}
+}
+
 /* The host is the runtime: a crash before the first row is written leaves nothing (K29). */
 static struct ck_turn *begun_in_memory(struct fixture *f, const struct fx_ask *ask)
 {
@@ -2149,6 +2167,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		BOTH(result_in_time_is_handed_over_at_once),
+		ON_FIXTURE(that_an_answer_arrived_is_written_of_a_container),
 		ON_FIXTURE(a_runtime_in_time_writes_a_creation_once),
 		ON_FIXTURE(a_runtime_that_takes_long_writes_that_it_has_begun),
 		ON_FIXTURE(a_runtime_writes_that_it_has_begun_before_the_margin),

@@ -113,13 +113,19 @@ func (s *ResourceStore) deliver(ctx context.Context, kind crikeep.Kind, name str
 		turn.Close()
 		return "", ctx.Err()
 	}
-	// That the answer has arrived is noted when it does, while the caller reads it.
-	go func() {
+	// That the answer has arrived is noted when it does. For a container that is written, while the caller reads the
+	// answer.
+	note := func() {
 		if err := turn.Answered(true); !errors.Is(err, crikeep.ErrNotFound) && !errors.Is(err, crikeep.ErrState) {
 			s.warn(err, "answer", name) // or it was removed in the meantime
 		}
 		turn.Close()
-	}()
+	}
+	if kind == crikeep.Container {
+		go note()
+	} else {
+		note()
+	}
 	if o != nil {
 		s.delivered(name, o)
 	}
