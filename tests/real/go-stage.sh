@@ -14,9 +14,10 @@
 stage=$build/tests/real/stage
 
 go_stage() {
-	local needs=${1:-1.21} header
+	local needs=${1:-1.21} cc=${CC:-cc} header
+	cc=${cc#ccache } # Go asks the first word what it can link
 	command -v go >/dev/null || { go_why='there is no Go'; return 3; }
-	command -v "${CC:-cc}" >/dev/null && command -v pkg-config >/dev/null ||
+	command -v "${cc%% *}" >/dev/null && command -v pkg-config >/dev/null ||
 		{ go_why='there is no C compiler, or no pkg-config'; return 3; }
 	if ! go_is "$needs"; then
 		go_why="this needs Go $needs, and there is $(go env GOVERSION)"
@@ -24,7 +25,7 @@ go_stage() {
 	fi
 	mkdir -p "$stage" && go_install || { go_why='the library cannot be installed'; return 1; }
 	export GOFLAGS="$go_flags -mod=readonly"
-	export PKG_CONFIG_PATH=$stage/pkgconfig CGO_LDFLAGS="-Wl,-rpath,$stage/lib" CC=${CC:-cc}
+	export PKG_CONFIG_PATH=$stage/pkgconfig CGO_LDFLAGS="-Wl,-rpath,$stage/lib" CC=$cc
 	# Go takes no notice of a header that is another one, but of flags
 	header=$(pkg-config --variable=includedir libcrikeep)/crikeep.h
 	CGO_CFLAGS="-O2 -g -DCRIKEEP_STAGED=$(cksum <"$header" | cut -d ' ' -f 1)"
