@@ -26,7 +26,7 @@ static void run_answered(struct ck_machine *m, struct ck_entry *e, const char *r
 {
 	if (e->detached)
 		return;
-	if (refusal && e->row.state != CK_STATE_COMMITTED)
+	if (refusal && !ck_state_visible(e->row.state))
 		ck_history_add(m, e, CK_WHAT_REFUSED, 0, refusal);
 	ck_evict_goes_on(m, e); /* if it was given up during its hooks (K13) */
 	if (e->row.state != CK_STATE_COMMITTING)

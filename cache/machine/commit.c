@@ -213,13 +213,13 @@ void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 
 void ck_inspected_kept(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
 {
-	bool gone = condition == CK_CONDITION_DEAD || condition == CK_CONDITION_ABSENT;
+	bool gone = ck_condition_dead(condition) || condition == CK_CONDITION_ABSENT;
 	bool unknown = condition == CK_CONDITION_UNKNOWN; /* no answer is not an answer (K6) */
 	if (ck_condition_used(condition) && e->row.key->kind == CK_CONTAINER) {
 		ck_condition_seen(m, e, condition);
 	} else if (gone) {
 		ck_evict(m, e, CK_REASON_DEAD);
-		e->in.evicting.dead = condition == CK_CONDITION_DEAD;
+		e->in.evicting.dead = condition != CK_CONDITION_ABSENT;
 	} else if (unknown) {
 		e->in.kept.ask_at = m->now + CK_INSPECT_AGAIN;
 		ck_kept_schedule(m, e);

@@ -333,16 +333,16 @@ void ck_tell_used(struct ck_machine *m, struct ck_entry *e)
 	}
 }
 
-static void used(struct ck_machine *m, struct ck_entry *e)
+static void used(struct ck_machine *m, struct ck_entry *e, bool dead)
 {
 	if (!may_be_in_use(e))
 		return;
 	/* Nothing is done to it, so lists that were begun before still tell how it is. */
 	uint64_t seq = e->row.state == CK_STATE_COMMITTING ? m->seq : e->changed_seq;
-	bool dead = e->row.state == CK_STATE_UNKNOWN && e->in.creating.dead,
-	     stop_told = e->row.phase == CK_PHASE_DESTROY && owes_end(m, e);
+	bool stop_told = e->row.phase == CK_PHASE_DESTROY && owes_end(m, e);
+	dead = dead || (e->row.state == CK_STATE_UNKNOWN && e->in.creating.dead);
 	if (e->row.state == CK_STATE_EVICTING) {
-		dead = e->in.evicting.dead;
+		dead = dead || e->in.evicting.dead;
 		effort_end(m, e);
 	}
 	ck_unwant(m, e, ~(unsigned)CK_WANT_RUN);
@@ -365,12 +365,24 @@ static void used(struct ck_machine *m, struct ck_entry *e)
 }
 
 /* Plugins hear of a sandbox before they hear of a container in it. */
-void ck_in_use(struct ck_machine *m, struct ck_entry *e)
+static void used_with_sandbox(struct ck_machine *m, struct ck_entry *e, bool dead)
 {
 	struct ck_entry *sandbox = ck_machine_object(m, CK_SANDBOX, e->row.key->sandbox_id);
 	if (sandbox)
-		used(m, sandbox);
-	used(m, e);
+		used(m, sandbox, false);
+	used(m, e, dead);
+}
+
+void ck_in_use(struct ck_machine *m, struct ck_entry *e)
+{
+	used_with_sandbox(m, e, false);
+}
+
+void ck_was_in_use(struct ck_machine *m, struct ck_entry *e)
+{
+	if (e->row.state == CK_STATE_EVICTING)
+		e->in.evicting.dead = true;
+	used_with_sandbox(m, e, true);
 }
 
 bool ck_has_visible_container(struct ck_machine *m, const struct ck_entry *e)

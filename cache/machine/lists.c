@@ -86,7 +86,8 @@ static bool listed_stranger(struct ck_machine *m, const struct ck_object *o,
 			continue;
 		switch (e->row.state) {
 		case CK_STATE_CREATING:
-			if (ck_condition_dead(o->condition) &&
+			/* what ran is no creation that died */
+			if (o->condition == CK_CONDITION_DEAD &&
 			    ck_list_counts(begun_seq, e->changed_seq))
 				e->in.creating.dead =
 					true; /* evicted when its creator reports it */
@@ -118,7 +119,7 @@ static bool listed_stranger(struct ck_machine *m, const struct ck_object *o,
 		return o->kind == CK_CONTAINER;
 	/* its stop has begun, or it is seen NOTREADY (K16) */
 	if (import(m, o) && o->kind == CK_SANDBOX &&
-	    (o->condition == CK_CONDITION_DEAD || ck_unknown_stop_noted(m, o->id)))
+	    (ck_condition_dead(o->condition) || ck_unknown_stop_noted(m, o->id)))
 		ck_sandbox_stopped(m, o->id);
 	return true;
 }

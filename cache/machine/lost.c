@@ -218,8 +218,8 @@ static bool is_used(struct ck_machine *m, struct ck_entry *e, enum ck_condition 
 {
 	if (e->row.key->kind == CK_SANDBOX)
 		return ck_has_visible_container(m, e);
-	e->running = condition == CK_CONDITION_RUNNING;
-	return ck_condition_used(condition);
+	e->running = ck_condition_used(condition);
+	return e->running;
 }
 
 /* An object whose key the cache has under another id, or a second one of a lost creation. It is

@@ -208,6 +208,8 @@ void ck_containers_stopped(struct ck_machine *m, const char *sandbox_id);
 void ck_ended(struct ck_machine *m, struct ck_entry *e);
 /* somebody uses it, so it becomes the kubelet's, and so does the sandbox it is in (K22) */
 void ck_in_use(struct ck_machine *m, struct ck_entry *e);
+/* a container that ran, and has ended */
+void ck_was_in_use(struct ck_machine *m, struct ck_entry *e);
 /* what was found in use and committed; without memory now, a second later */
 void ck_tell_used(struct ck_machine *m, struct ck_entry *e);
 /* a sandbox: did the last list of containers show one in it that is visible? Then it is in use */
@@ -227,7 +229,8 @@ void ck_take_back(struct ck_machine *m, struct ck_entry *e);
 /* the kubelet has it: it got the answer, starts it, or asks for a container in it. Counts whether
  * its creation was saved */
 void ck_taken(struct ck_machine *m, struct ck_entry *e);
-/* ck_somebody_has - this is on disk from this event on, and it is not taken back (K7) */
+/* ck_somebody_has - a container: this is on disk from this event on, and it is not taken back (K7).
+ * Of a sandbox nothing is noted */
 void ck_somebody_has(struct ck_machine *m, struct ck_entry *e);
 /* the hooks could not be run: it is kept, and asked for again */
 void ck_commit_failed(struct ck_machine *m, struct ck_entry *e, const char *why);
@@ -256,7 +259,7 @@ void ck_unknown_stops_free(struct ck_machine *m);
 /* before anything else changes: -CK_ENOMEM if it cannot be remembered */
 int ck_stop_begins(struct ck_machine *m, const char *sandbox_id);
 void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id);
-/* before it is dropped itself: no container is there without its sandbox, or ends after it (R26) */
+/* before it is dropped itself: visible containers are forgotten with it, and end before it (R26) */
 void ck_sandbox_gone(struct ck_machine *m, const char *sandbox_id);
 /* Somebody used it, if it is a container (K22). */
 static inline bool ck_condition_used(enum ck_condition condition)

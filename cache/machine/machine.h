@@ -140,7 +140,7 @@ struct ck_entry {
 	uint64_t begun_turn;
 	uint64_t list_stamp;    /* the last whole list that held it */
 	uint32_t destroy_calls; /* in flight: more than one after a time-out */
-	bool running;           /* COMMITTED container: started */
+	bool running;           /* a container: seen to run, or that it ran */
 	bool was_kept;          /* handing it over counts as handing it back */
 	bool restored;          /* of an earlier life: nobody could ask for it meanwhile (K15) */
 	/* out of every index; only its row in the database is left to delete */

@@ -39,19 +39,6 @@ void ck_somebody_has(struct ck_machine *m, struct ck_entry *e)
 	ck_dirty(m, e);
 }
 
-/* a hidden container */
-static void used(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
-{
-	e->running = condition == CK_CONDITION_RUNNING;
-	ck_in_use(m, e);
-	if (condition != CK_CONDITION_RAN)
-		return;
-	if (e->row.state == CK_STATE_EVICTING)
-		e->in.evicting.dead = true;
-	else
-		ck_ended(m, e);
-}
-
 void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
 {
 	bool sandbox = e->row.key->kind == CK_SANDBOX;
@@ -60,8 +47,12 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 	case CK_STATE_COMMITTING:
 	case CK_STATE_EVICTING:
 		if (ck_condition_used(condition) && !sandbox) {
-			used(m, e, condition);
-		} else if (condition == CK_CONDITION_DEAD) {
+			e->running = true;
+			if (condition == CK_CONDITION_RAN)
+				ck_was_in_use(m, e);
+			else
+				ck_in_use(m, e);
+		} else if (ck_condition_dead(condition)) {
 			if (e->row.state == CK_STATE_KEPT)
 				ck_abandon(m, e, CK_REASON_DEAD);
 			else if (e->row.state == CK_STATE_COMMITTING)
@@ -90,7 +81,7 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 			ck_evict(m, e, CK_REASON_SANDBOX_STOPPED);
 		} else if (ck_condition_used(condition)) {
 			e->in.committed.undelivered = false;
-		} else if (condition == CK_CONDITION_DEAD) {
+		} else if (ck_condition_dead(condition)) {
 			ck_ended(m, e);
 		}
 		break;

@@ -9,7 +9,8 @@
 #include "src/base/mem.h"
 #include "src/cli/entry-text.h"
 
-/* Leave out flags that are usual in this state: most committed entries are told and delivered. */
+/* Leave out flags that are usual in this state: most committed entries are told, and containers
+ * delivered. */
 static unsigned telling_flags(const struct ck_row *row)
 {
 	unsigned usual = 0;

@@ -223,6 +223,35 @@ static void a_finish_without_memory_changes_nothing(void **state)
 	}
 }
 
+static void plugins_hear_of_what_ran_whatever_allocation_fails(void **state) /* K22 */
+{
+	struct fx_ask web = fx_sandbox("web"), app = fx_container("web", "s1", "app");
+	struct ck_turn *turn;
+	(void)state;
+	for (unsigned nth = 1, met = 1; met; nth++) {
+		struct fixture *f = fixture_new();
+		fx_with_hooks(f, "10-cpu");
+		fx_open(f);
+		fx_commit(f, &web, "s1");
+		fx_keep(f, &app, "c1");
+		fx_condition(f, "c1", CK_CONDITION_RAN);
+		f->hold[FX_INSPECT] = true;
+		assert_int_equal(fx_begin(f, &app, &turn), CK_WAIT);
+		fx_settle(f);
+		ck_fault_arm(CK_FAULT_ALLOC, nth, false);
+		f->hold[FX_INSPECT] = false;
+		fx_release(f, FX_INSPECT);
+		pass_time(f, S);
+		met = ck_fault_hit();
+		ck_fault_arm(0, 0, false);
+		pass_time(f, 30 * S);
+		assert_non_null(strstr(fx_rows(f), "COMMITTED s1|ENDED c1"));
+		assert_non_null(strstr(f->heard, "RUN c1"));
+		ck_turn_free(turn);
+		fixture_free(f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -233,6 +262,7 @@ int main(void)
 		cmocka_unit_test(container_with_hooks_survives_every_failed_allocation),
 		cmocka_unit_test(container_with_hooks_survives_every_failed_call_of_the_store),
 		cmocka_unit_test(a_finish_without_memory_changes_nothing),
+		cmocka_unit_test(plugins_hear_of_what_ran_whatever_allocation_fails),
 	};
 	return CK_TEST_MAIN(tests);
 }

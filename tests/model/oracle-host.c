@@ -7,14 +7,14 @@
 
 /* ---- lists and questions --------------------------------------------------------------------- */
 
-/* It runs (K5). The rules do not foresee that somebody starts it while it is hidden; then they
- * leave open whether it is handed back. */
 /* somebody had it (K22) */
 static bool is_used(enum ck_condition condition)
 {
 	return condition == CK_CONDITION_RUNNING || condition == CK_CONDITION_RAN;
 }
 
+/* It runs (K5). The rules do not foresee that somebody starts it while it is hidden; then they
+ * leave open whether it is handed back. */
 static void running(struct shadow *s)
 {
 	s->running_seen = true;

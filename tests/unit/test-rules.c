@@ -2299,6 +2299,37 @@ static void k22_status_of_what_ran_shows_it(void **state)
 	}
 }
 
+/* no question tells it there, but the list of a host may */
+static void k22_what_a_list_says_ran_is_not_destroyed_without_questions(void **state)
+{
+	struct world_config config = world_config();
+	(void)state;
+	config.rules.can_inspect = false;
+	start_with(&config);
+	made_and_handed(A, sandbox);
+	made_and_kept(B, container_in(A));
+	begin(C, of_pod(sandbox, 1), 10 * S); /* lost, in the same lists */
+	world_finish(w, C, true);
+	begin(D, of_pod(container_in(C), 1), 240 * S);
+	world_lose(w, D);
+	world_finish(w, D, false);
+	world_evict(w, 1, false);
+	for (int label = B; label <= D; label += D - B) {
+		world_condition(w, label, CK_CONDITION_RUNNING);
+		world_condition(w, label, CK_CONDITION_DEAD);
+		const struct ck_key *key = world_entry(w, label)->row.key;
+		const struct ck_object o = { .size = sizeof(o),
+					     .kind = CK_CONTAINER,
+					     .condition = CK_CONDITION_RAN,
+					     .id = world_object(w, label)->id,
+					     .sandbox_id = key->sandbox_id,
+					     .container_name = key->container,
+					     .attempt = key->attempt };
+		ck_machine_listed(w->m, CK_CONTAINER, UINT64_MAX, true, &o, 1);
+		assert_int_equal(state_of(label), CK_STATE_ENDED);
+	}
+}
+
 /* A host without lists does not learn anew what runs. So that somebody has it is written down. */
 static void k22_what_was_found_running_is_not_taken_back_after_a_restart(void **state)
 {
@@ -4157,6 +4188,7 @@ int main(void)
 		TEST(k22_creation_found_when_it_had_run_is_not_destroyed),
 		TEST(k22_kept_container_that_ran_has_ended),
 		TEST(k22_status_of_what_ran_shows_it),
+		TEST(k22_what_a_list_says_ran_is_not_destroyed_without_questions),
 		TEST(k22_what_was_taken_meanwhile_is_shown_before_anything_is_served),
 		TEST(k22_what_was_taken_is_shown_although_something_else_was_removed),
 		TEST(k22_a_later_list_shows_it_too),

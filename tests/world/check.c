@@ -487,7 +487,7 @@ bool check_may_be_untold(const char *id, uint64_t since)
 	const struct thing *t = thing_of(id);
 	/* given up before it was made, and found (K8, K27): it is in the lists from then on */
 	bool found = t && t->late && !(t->used && t->used < since);
-	return t && (t->straight || t->unwritten || found);
+	return t && (t->straight || was_lost(&t->unwritten) || found);
 }
 
 bool check_must_be_in_list(const char *id, uint64_t since, bool known)

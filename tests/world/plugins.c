@@ -110,8 +110,7 @@ static bool may_end(const struct guest *g, const struct known *k, const char *id
 	       (w.asks_before && check_is_nobodys(id));
 }
 
-/* RemovePodSandbox comes after its containers are removed (R26). What has vanished with its pod may
- * end after it: crikeepd learns it from two lists. */
+/* RemovePodSandbox comes after its containers are removed (R26) */
 static void pod_is_removed(const struct guest *g, const char *pod)
 {
 	for (const struct known *k = g->known; k; k = k->by_id.next)

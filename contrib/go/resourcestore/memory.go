@@ -486,10 +486,10 @@ func (m *memory) ObjectSeen(kind crikeep.Kind, id string, condition crikeep.Cond
 	if e == nil {
 		return crikeep.ErrNotFound
 	}
-	if condition == crikeep.Dead || condition == crikeep.Absent || condition == crikeep.Ran {
+	if condition == crikeep.Dead || condition == crikeep.Absent {
 		if e.state == crikeep.StateCommitted {
 			m.set(e, crikeep.StateEnded)
-		} else if condition != crikeep.Ran {
+		} else {
 			m.giveUp(e, fault(crikeep.CodeAbandoned, "it is dead"))
 		}
 	}

@@ -113,8 +113,8 @@ func (s *ResourceStore) deliver(ctx context.Context, kind crikeep.Kind, name str
 		turn.Close()
 		return "", ctx.Err()
 	}
-	// That the answer has arrived is noted when it does. For a container that is written, while the caller reads the
-	// answer.
+	// That the answer has arrived is noted when it does. Of a container this is written, so it is done while the caller
+	// reads the answer.
 	note := func() {
 		if err := turn.Answered(true); !errors.Is(err, crikeep.ErrNotFound) && !errors.Is(err, crikeep.ErrState) {
 			s.warn(err, "answer", name) // or it was removed in the meantime

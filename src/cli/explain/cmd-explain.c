@@ -280,7 +280,7 @@ static void tell_committed(const struct story *story)
 	else if (line && line->what == CK_WHAT_OFFERED)
 		fprintf(story->out, " It belongs to the kubelet, which finds it in its lists: no "
 				    "caller was still waiting for it when it was created.");
-	else if (row->key->kind == CK_SANDBOX) /* nothing is noted of its answer */
+	else if (row->key->kind == CK_SANDBOX) /* that its answer arrived is not noted */
 		fprintf(story->out, " It belongs to the kubelet, which was given its id, or finds "
 				    "it in its lists.");
 	else
