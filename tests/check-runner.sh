@@ -67,6 +67,22 @@ expect a_hang_is_a_failure '1 1 0' <<'END'
 echo 'ok - a'; exec sleep 60
 END
 
+# ^C ends the test that runs, too, and leaves nothing
+cat >"$dir/interrupted" <<'END'
+#!/bin/sh
+echo "$TMPDIR" >"$0.dir"; echo $$ >"$0.pid.new"; mv "$0.pid.new" "$0.pid"; sleep 20; >"$0.end"
+END
+chmod +x "$dir/interrupted"
+sh "$src/tests/run" --test-name interrupted --log-file "$dir/interrupted.log" \
+	--trs-file "$dir/interrupted.trs" -- "$dir/interrupted" &
+until [ -s "$dir/interrupted.pid" ]; do sleep 0.05; done
+kill -TERM $!
+wait $!
+verdict an_interrupted_test_is_ended '99 ended gone gone' "$? $(
+	[ -e "$dir/interrupted.end" ] && echo 'went on' || echo ended) $(
+	kill -0 "$(cat "$dir/interrupted.pid")" 2>/dev/null && echo 'runs on' || echo gone) $(
+	[ -e "$(cat "$dir/interrupted.dir")" ] && echo 'is left' || echo gone)"
+
 expect what_a_script_says_of_a_failure_is_no_test '1 1 0' <<'END'
 echo 'ok - a'; echo 'not ok - b c'; echo '    it is 1, not 2'; echo '    == a.log ends:'; exit 1
 END
