@@ -29,6 +29,7 @@ tests_world_test_world_LDFLAGS = $(world_test_flags)
 # Old faults, put back in (faults.tsv), in the way of tests/mutants: run by `make check-world`.
 faults_mutated = \
 	cache/machine/creation.c \
+	cache/machine/evict.c \
 	cache/machine/lists.c \
 	cache/machine/machine.c \
 	cache/machine/place.c \
@@ -41,6 +42,7 @@ faults_mutated = \
 	hooks/synchronize.c
 faults_mutants = \
 	tests/world/faults/cache/machine/creation.c \
+	tests/world/faults/cache/machine/evict.c \
 	tests/world/faults/cache/machine/lists.c \
 	tests/world/faults/cache/machine/machine.c \
 	tests/world/faults/cache/machine/place.c \
