@@ -2270,13 +2270,18 @@ static void k22_creation_found_when_it_had_run_is_not_destroyed(void **state)
 	assert_true(world_shown(w, B) && flag(B, CK_ENTRY_DELIVERED));
 }
 
+static void runs_and_ends(int label)
+{
+	world_condition(w, label, CK_CONDITION_RUNNING);
+	world_condition(w, label, CK_CONDITION_DEAD);
+}
+
 static void k22_kept_container_that_ran_has_ended(void **state)
 {
 	(void)state;
 	made_and_handed(A, sandbox);
 	made_and_kept(B, container_in(A));
-	world_condition(w, B, CK_CONDITION_RUNNING);
-	world_condition(w, B, CK_CONDITION_DEAD);
+	runs_and_ends(B);
 	assert_int_equal(begin(C, container_in(A), 10 * S), CK_WAIT);
 	world_inspected(w, 0, true);
 	assert_int_equal(state_of(B), CK_STATE_ENDED);
@@ -2291,8 +2296,7 @@ static void k22_status_of_what_ran_shows_it(void **state)
 	made_and_handed(C, of_pod(sandbox, 1));
 	made_and_handed(D, of_pod(container_in(C), 1));
 	for (int label = B; label <= D; label += D - B) {
-		world_condition(w, label, CK_CONDITION_RUNNING);
-		world_condition(w, label, CK_CONDITION_DEAD);
+		runs_and_ends(label);
 		world_seen(w, label);
 		assert_int_equal(state_of(label), CK_STATE_ENDED);
 		assert_true(flag(label, CK_ENTRY_DELIVERED));
@@ -2308,15 +2312,13 @@ static void k22_what_a_list_says_ran_is_not_destroyed_without_questions(void **s
 	start_with(&config);
 	made_and_handed(A, sandbox);
 	made_and_kept(B, container_in(A));
-	begin(C, of_pod(sandbox, 1), 10 * S); /* lost, in the same lists */
-	world_finish(w, C, true);
+	made_and_handed(C, of_pod(sandbox, 1));
 	begin(D, of_pod(container_in(C), 1), 240 * S);
 	world_lose(w, D);
 	world_finish(w, D, false);
 	world_evict(w, 1, false);
 	for (int label = B; label <= D; label += D - B) {
-		world_condition(w, label, CK_CONDITION_RUNNING);
-		world_condition(w, label, CK_CONDITION_DEAD);
+		runs_and_ends(label);
 		const struct ck_key *key = world_entry(w, label)->row.key;
 		const struct ck_object o = { .size = sizeof(o),
 					     .kind = CK_CONTAINER,

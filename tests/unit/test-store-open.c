@@ -508,6 +508,14 @@ static void give_away(struct fixture *f, mode_t dir_mode)
 	chmod(f->place.dir, dir_mode);
 }
 
+static void give_away_to_be_read(struct fixture *f)
+{
+	give_away(f, 0500);
+	chmod(place_file(&f->place, "crikeep.db"), 0400);
+	chmod(place_file(&f->place, "crikeep.db-wal"), 0400);
+	chmod(place_file(&f->place, "crikeep.db-shm"), 0400);
+}
+
 static void open_read_only(struct fixture *f)
 {
 	struct ck_row row;
@@ -539,10 +547,7 @@ static void a_database_that_can_only_be_read_is_read(void **state)
 	struct fixture *f = *state;
 
 	in_a_life_that_is_killed(f, open_and_put);
-	give_away(f, 0500);
-	chmod(place_file(&f->place, "crikeep.db"), 0400);
-	chmod(place_file(&f->place, "crikeep.db-wal"), 0400);
-	chmod(place_file(&f->place, "crikeep.db-shm"), 0400);
+	give_away_to_be_read(f);
 	as_nobody(f, open_read_only);
 }
 
@@ -574,10 +579,7 @@ static void shared_memory_that_nobody_makes_is_not_waited_for(void **state)
 	in_a_life_that_is_killed(f, open_and_put);
 	assert_int_equal(truncate(place_file(&f->place, "crikeep.db-wal"), 32), 0);
 	assert_int_equal(truncate(place_file(&f->place, "crikeep.db-shm"), 3), 0);
-	give_away(f, 0500);
-	chmod(place_file(&f->place, "crikeep.db"), 0400);
-	chmod(place_file(&f->place, "crikeep.db-wal"), 0400);
-	chmod(place_file(&f->place, "crikeep.db-shm"), 0400);
+	give_away_to_be_read(f);
 	as_nobody(f, open_read_only_and_wait_for_nothing);
 }
 
